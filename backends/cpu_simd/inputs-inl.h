@@ -1,0 +1,109 @@
+// What a kernel reads of a head's tokens: rows as floats, with the norm, the gate and beta's sigmoid applied
+// as the call asks for. Included once for every SIMD target.
+
+#if defined(FLA_BACKENDS_CPU_SIMD_INPUTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FLA_BACKENDS_CPU_SIMD_INPUTS_INL_H_
+#undef FLA_BACKENDS_CPU_SIMD_INPUTS_INL_H_
+#else
+#define FLA_BACKENDS_CPU_SIMD_INPUTS_INL_H_
+#endif
+
+#include <cmath>
+
+#include "backends/cpu_simd/exp2-inl.h"
+#include "backends/cpu_simd/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fla::cpu_simd {
+namespace HWY_NAMESPACE {
+
+// Reads tokens of one head. Rows have `padded` floats, a multiple of the lanes; channels behind K are zero.
+struct TokenReader {
+  const KdaProblem& problem;
+  const Head& head;
+  std::size_t K, padded;
+  const float* bias;  // dt_bias of the head, padded; null when absent
+
+  // Log2 of a token's decay is gate_unit() times its gate row.
+  float gate_unit() const { return problem.gate ? 1.f : kLog2e; }
+
+  HWY_INLINE const float* gate_row(std::int64_t token, float* HWY_RESTRICT buffer) const {
+    if (!problem.gate) return as_floats(head.g.at(token), head.g.dtype, K, padded, buffer);
+    copy_row(head.g.at(token), head.g.dtype, K, padded, buffer);
+    const DF d;
+    const std::size_t N = hn::Lanes(d);
+    const VF rate = hn::Set(d, problem.bounded_gate ? head.gate_rate * kLog2e : -head.gate_rate);
+    for (std::size_t c = 0; c < padded; c += N) {
+      VF x = hn::Load(d, buffer + c);
+      if (bias) x = hn::Add(x, hn::Load(d, bias + c));
+      const VF log2_decay =
+          problem.bounded_gate
+              ? hn::Mul(hn::Set(d, problem.lower_bound * kLog2e), sigmoid2(d, hn::Mul(rate, x)))
+              : hn::Mul(rate, softplus2(d, hn::Mul(x, hn::Set(d, kLog2e))));
+      hn::Store(log2_decay, d, buffer + c);
+    }
+    for (std::size_t c = K; c < padded; ++c) buffer[c] = 0.f;
+    return buffer;
+  }
+
+  HWY_INLINE const float* q_row(std::int64_t token, float* HWY_RESTRICT buffer) const {
+    return as_floats(head.q.at(token), head.q.dtype, K, padded, buffer);
+  }
+  HWY_INLINE const float* k_row(std::int64_t token, float* HWY_RESTRICT buffer) const {
+    return as_floats(head.k.at(token), head.k.dtype, K, padded, buffer);
+  }
+
+  // What the row has to be multiplied with to have the length that the call asks for.
+  HWY_INLINE float norm_factor(const float* HWY_RESTRICT row) const {
+    if (!problem.l2norm) return 1.f;
+    const DF d;
+    const std::size_t N = hn::Lanes(d);
+    VF even = hn::Zero(d), odd = hn::Zero(d);
+    std::size_t c = 0;
+    for (; c + 2 * N <= padded; c += 2 * N) {
+      const VF x = hn::LoadU(d, row + c), y = hn::LoadU(d, row + c + N);
+      even = hn::MulAdd(x, x, even);
+      odd = hn::MulAdd(y, y, odd);
+    }
+    if (c < padded) {
+      const VF x = hn::LoadU(d, row + c);
+      even = hn::MulAdd(x, x, even);
+    }
+    return 1.f / std::sqrt(sum_lanes(d, hn::Add(even, odd)) + 1e-6f);
+  }
+
+  // beta of `count` tokens; `to` is aligned and has room for whole vectors.
+  HWY_INLINE void betas(std::int64_t token, std::size_t count, float* HWY_RESTRICT to) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = scalar_at(head.beta.at(token + static_cast<std::int64_t>(i)), head.beta.dtype);
+    }
+    if (!problem.beta_sigmoid && problem.beta_gain == 1.f) return;
+    const DF d;
+    const std::size_t N = hn::Lanes(d);
+    for (std::size_t i = count; i < round_up(count, N); ++i) to[i] = 0.f;
+    for (std::size_t i = 0; i < count; i += N) {
+      VF b = hn::Load(d, to + i);
+      if (problem.beta_sigmoid) b = sigmoid2(d, hn::Mul(b, hn::Set(d, kLog2e)));
+      hn::Store(hn::Mul(b, hn::Set(d, problem.beta_gain)), d, to + i);
+    }
+  }
+};
+
+// dt_bias of a head as a padded row of floats; null when the call has none.
+HWY_INLINE const float* bias_row(const Head& head, std::size_t K, std::size_t padded,
+                                 float* HWY_RESTRICT buffer) {
+  if (head.dt_bias.data == nullptr) return nullptr;
+  for (std::size_t c = 0; c < K; ++c) {
+    const std::byte* element =
+        head.dt_bias.data + static_cast<std::ptrdiff_t>(c) * head.dt_bias.channel_stride;
+    buffer[c] = scalar_at(element, head.dt_bias.dtype);
+  }
+  for (std::size_t c = K; c < padded; ++c) buffer[c] = 0.f;
+  return buffer;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fla::cpu_simd
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,181 @@
+#include "fla/ops/kda/kda.h"
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "backends/cpu_simd/schedule.h"
+#include "backends/cpu_simd/targets.h"
+#include "fla/core/environment.h"
+#include "fla/core/errors.h"
+#include "fla/dispatch/registry.h"
+
+namespace fla::cpu_simd {
+namespace {
+
+constexpr std::string_view kTargetVariable = "FLA_CPU_SIMD_TARGET";
+constexpr std::array kVariables{Variable{kTargetVariable, "NEON, SVE, AVX2, AVX3, …",
+                                         "the best that the CPU has",
+                                         "the SIMD target that cpu_simd runs, by Highway's name"}};
+
+// ---- What the kernels take
+
+bool has_contiguous_channels(const TensorView& rows) { return rows.stride(3) == 1 || rows.size(3) == 1; }
+
+bool is_contiguous_block(const TensorView& state) {
+  return (state.stride(3) == 1 || state.size(3) == 1) &&
+         (state.stride(2) == state.size(3) || state.size(2) == 1);
+}
+
+Verdict verify(const KdaArgs& args) {
+  if (!args.q.device().is_cpu()) return refuse("requires CPU tensors, got {}", args.q.device());
+  if (!has_contiguous_channels(args.q))
+    return refuse("requires contiguous channels in q, got stride {}", args.q.stride(3));
+  if (!has_contiguous_channels(args.k))
+    return refuse("requires contiguous channels in k, got stride {}", args.k.stride(3));
+  if (!has_contiguous_channels(args.v))
+    return refuse("requires contiguous channels in v, got stride {}", args.v.stride(3));
+  if (!has_contiguous_channels(args.g))
+    return refuse("requires contiguous channels in g, got stride {}", args.g.stride(3));
+  if (args.out.defined() && !has_contiguous_channels(args.out)) {
+    return refuse("requires contiguous channels in out, got stride {}", args.out.stride(3));
+  }
+  if (const TensorView& state = args.initial_state; state.defined()) {
+    if (state.dtype() != DType::f32) return refuse("requires an f32 initial_state, got {}", state.dtype());
+    if (!is_contiguous_block(state)) {
+      return refuse("requires contiguous states in initial_state, got strides {} and {}", state.stride(2),
+                    state.stride(3));
+    }
+  }
+  if (const TensorView& state = args.final_state; state.defined()) {
+    if (state.dtype() != DType::f32) return refuse("requires an f32 final_state, got {}", state.dtype());
+    if (!is_contiguous_block(state)) {
+      return refuse("requires contiguous states in final_state, got strides {} and {}", state.stride(2),
+                    state.stride(3));
+    }
+  }
+  return accept();
+}
+
+// ---- The call as the kernels see it
+
+template <class Byte>
+Rows<Byte> rows_of(const TensorView& tensor) {
+  const auto bytes = static_cast<std::ptrdiff_t>(size_of(tensor.dtype()));
+  return {tensor.as<Byte>(), tensor.dtype(), tensor.stride(0) * bytes, tensor.stride(1) * bytes,
+          tensor.stride(2) * bytes};
+}
+
+template <class Float>
+States<Float> states_of(const TensorView& tensor) {
+  if (!tensor.defined()) return {};
+  return {tensor.as<Float>(), tensor.stride(0), tensor.stride(1)};
+}
+
+Parameters parameters_of(const TensorView& tensor, std::int64_t head_stride, std::int64_t channel_stride) {
+  const auto bytes = static_cast<std::ptrdiff_t>(size_of(tensor.dtype()));
+  return {tensor.as<const std::byte>(), tensor.dtype(), head_stride * bytes, channel_stride * bytes};
+}
+
+KdaProblem problem_of(const KdaArgs& args, const KdaResult& result) {
+  const KdaSizes sizes = sizes_of(args);
+  KdaProblem problem;
+  problem.tokens = sizes.T;
+  problem.heads = sizes.H;
+  problem.value_heads = sizes.HV;
+  problem.sequences = sizes.N;
+  problem.K = sizes.K;
+  problem.V = sizes.V;
+  problem.q = rows_of<const std::byte>(args.q);
+  problem.k = rows_of<const std::byte>(args.k);
+  problem.v = rows_of<const std::byte>(args.v);
+  problem.g = rows_of<const std::byte>(args.g);
+  problem.beta = rows_of<const std::byte>(args.beta);
+  problem.o = rows_of<std::byte>(result.o);
+  if (args.cu_seqlens.defined()) {
+    problem.cu_seqlens = args.cu_seqlens.data();
+    problem.cu_seqlens_dtype = args.cu_seqlens.dtype();
+    problem.cu_seqlens_stride = args.cu_seqlens.stride(0);
+  }
+  problem.initial_state = states_of<const float>(args.initial_state);
+  problem.final_state = states_of<float>(result.final_state);
+  problem.state_v_first = args.state_v_first;
+  problem.scale = scale_of(args);
+  problem.l2norm = args.use_qk_l2norm_in_kernel;
+  problem.gate = args.use_gate_in_kernel;
+  problem.bounded_gate = args.lower_bound.has_value();
+  problem.lower_bound = args.lower_bound ? static_cast<float>(*args.lower_bound) : 0.f;
+  if (args.A_log.defined()) problem.A_log = parameters_of(args.A_log, args.A_log.stride(0), 0);
+  if (const TensorView& bias = args.dt_bias; bias.defined()) {
+    const bool flat = bias.rank() == 1;
+    problem.dt_bias =
+        parameters_of(bias, flat ? bias.stride(0) * sizes.K : bias.stride(0), bias.stride(flat ? 0 : 1));
+  }
+  problem.beta_sigmoid = args.use_beta_sigmoid_in_kernel;
+  problem.beta_gain = args.use_beta_sigmoid_in_kernel && args.allow_neg_eigval ? 2.f : 1.f;
+  return problem;
+}
+
+class CpuSimdKda final : public KdaBackend {
+ public:
+  BackendInfo info() const override {
+    return {
+        .name = "cpu_simd",
+        .package = "Highway",
+        .env_var = "FLA_CPU_SIMD",
+        .default_enable = true,
+        .priority = 5,
+        .doc = "chunked prefill and one-pass decoding with AVX2, AVX-512, NEON or SVE, chosen at run time"};
+  }
+
+  Availability is_available() const override {
+    if (supported_targets().empty())
+      return Availability::no("this CPU has none of the SIMD targets of this build");
+    return Availability::yes();
+  }
+
+  std::span<const Variable> variables() const override { return kVariables; }
+
+  void configure() override {
+    const auto name = environment(kTargetVariable);
+    if (!name) {
+      target_.store(supported_targets().empty() ? nullptr : &supported_targets().front(),
+                    std::memory_order_relaxed);
+      return;
+    }
+    const Target* target = target_called(*name);
+    if (target == nullptr) {
+      throw ConfigError(std::string(kTargetVariable) + ": expected a SIMD target that this machine has (" +
+                        target_names() + "), got '" + *name + "'");
+    }
+    target_.store(target, std::memory_order_relaxed);
+  }
+
+  Verdict chunk_kda_verifier(const KdaArgs& args) const override { return verify(args); }
+  KdaResult chunk_kda(const KdaArgs& args) override {
+    KdaResult result = make_result(args);
+    run_chunked(problem_of(args, result), target());
+    return result;
+  }
+
+  Verdict fused_recurrent_kda_verifier(const KdaArgs& args) const override { return verify(args); }
+  KdaResult fused_recurrent_kda(const KdaArgs& args) override {
+    KdaResult result = make_result(args);
+    run_recurrent(problem_of(args, result), target());
+    return result;
+  }
+
+ private:
+  const Target& target() const {
+    const Target* chosen = target_.load(std::memory_order_relaxed);
+    if (chosen == nullptr) throw BackendError("cpu_simd is not available", BackendError::Wrote::nothing);
+    return *chosen;
+  }
+
+  std::atomic<const Target*> target_{supported_targets().empty() ? nullptr : &supported_targets().front()};
+};
+
+FLA_REGISTER_BACKEND(kda, cpu_simd, CpuSimdKda);
+
+}  // namespace
+}  // namespace fla::cpu_simd

@@ -1,0 +1,672 @@
+// Chunked KDA: the tokens of a head in chunks of C, a chunk as a handful of matrix products.
+//
+// With G_i the log2-decay of a channel from the chunk's start to token i, and m the chunk's middle token:
+//
+//   z_i = G_i - G_m      x_i = 2^z_i      y_i = 2^-z_i           everything below is a row for each token, K
+//   wide A = -beta k x        B = scale q x    Y = k y L = A Y^T (i > j)    M = B Y^T (i >= j) U = beta v + A
+//   S + L U                forward substitution O = B S + M U S = gamma (S + Y^T U)                 S is kept
+//   in the frame of the middle token: 2^G_m times the true state;
+//                                         gamma takes it from this chunk's frame to the next one's
+//
+// One worker does one head (or a part of its columns):
+//
+//   inputs          q k g v of C tokens, any dtype, any stride       read once, prefetched to L2 a chunk
+//   ahead operands        [K + C][2 C]: a row per channel (A | B), then a row per token (L | M)       L1 keys
+//   [C][K]: Y                                                                   L1 state [panel][K][width]:
+//   columns in panels of 1 to 3 vectors                      L2, a panel at a time in L1 values, u
+//   [panel][C][width], [C][width]                                               L1
+//
+//             state panel                         U, O and the state of one panel are made back to back, each
+//             a sweep
+//             .---------.                         of kTileRows x width accumulators over the channels: the L
+//             (M) rows
+//   channels  |    S    |    operands             lie behind the A (B) rows, so "A S" simply continues into
+//   "L U".
+//             |         |    .-------.
+//             '---------'    | A | B |
+//   tokens    |    U    |    | L | M |
+//             '---------'    '-------'
+//
+// That is exact while no channel decays by more than kSafeBits within half a chunk: then no x, y or product
+// of them leaves the range of f32. A chunk in which one does (a hard reset, say) goes the exact way: frame of
+// the chunk's start, every factor 2^(sum of the gates between two tokens) formed from that sum alone, so none
+// exceeds 1 and none is a quotient. L and M of pair (i, j) then meet at the boundary given by the highest bit
+// in which i and j differ. A chunk that grows by more than that (gates above zero), and one with few tokens,
+// is stepped through token by token.
+
+#include "backends/cpu_simd/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu_simd/kda_chunk.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu_simd/carver.h"
+#include "backends/cpu_simd/denormals.h"
+#include "backends/cpu_simd/kernels.h"
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "backends/cpu_simd/inputs-inl.h"
+#include "backends/cpu_simd/state_blocks-inl.h"
+#include "backends/cpu_simd/step-inl.h"
+#include "backends/cpu_simd/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fla::cpu_simd {
+namespace HWY_NAMESPACE {
+
+constexpr float kSafeBits =
+    3.75f * kChunk;  // half a chunk at -5 nats a token is 3.6 bits a token of the chunk
+constexpr int kFewTokens = 3 * kChunk / 8;
+
+std::size_t padded_channels(std::size_t K) { return round_up(K, std::max(kLanes, 8)); }
+
+// ---- Columns in panels
+
+struct Panel {
+  std::size_t column;
+  int vectors;
+};
+
+// Panels of three vectors, and of two where three do not go in: a tile of one vector waits for its own
+// latency.
+class Panels {
+ public:
+  explicit Panels(std::size_t V) {
+    const std::size_t vectors = (V + kLanes - 1) / kLanes;
+    threes_ = vectors / 3;
+    const std::size_t rest = vectors % 3;
+    if (rest == 1 && threes_ > 0) {
+      --threes_;
+      twos_ = 2;
+    } else {
+      twos_ = rest / 2;
+      ones_ = rest % 2;
+    }
+  }
+
+  std::size_t count() const { return threes_ + twos_ + ones_; }
+  Panel at(std::size_t i) const {
+    if (i < threes_) return {3 * kLanes * i, 3};
+    return {(3 * threes_ + 2 * (i - threes_)) * kLanes, i < threes_ + twos_ ? 2 : 1};
+  }
+
+ private:
+  std::size_t threes_ = 0, twos_ = 0, ones_ = 0;
+};
+
+// ---- Working memory
+
+enum class Path { fast, exact, stepwise };
+
+struct Gates {  // of one chunk; two of them, since the frame of the next chunk is needed to leave this one
+  const float* rows[kChunk];
+  float* buffer;       // [C][channels]: rows that could not be read as they stand
+  float* z;            // [C][channels]
+  float *lead, *tail;  // log2-decay from the start to the middle, and from there to the end
+  Path path;
+};
+
+struct Workspace {
+  std::size_t channels, columns;
+  float *state, *operands, *keys, *decayed_keys, *values, *u, *out, *gamma, *zeros, *bias;
+  float *q_buffer, *k_buffer, *v_buffer;
+  float* exact;  // 7 times [C][channels]
+  Step step;
+  Gates gates[2];
+
+  Workspace(Carver& carver, std::size_t K, std::size_t V)
+      : channels(padded_channels(K)), columns(round_up(V, kLanes)) {
+    constexpr std::size_t C = kChunk;
+    state = carver.take(channels * columns);
+    operands = carver.take((channels + C) * kOperandRow);
+    keys = carver.take(C * channels);
+    values = carver.take(C * columns);
+    u = carver.take(C * kTileVectors * kLanes);
+    out = carver.take(C * columns);
+    gamma = carver.take(channels);
+    zeros = carver.take(std::max(channels, columns));
+    for (Gates& g : gates) {
+      g.z = carver.take(C * channels);
+      g.lead = carver.take(channels);
+      g.tail = carver.take(channels);
+      g.buffer = carver.take(C * channels);
+    }
+    q_buffer = carver.take(C * channels);
+    k_buffer = carver.take(C * channels);
+    v_buffer = carver.take(C * columns);
+    decayed_keys = carver.take(C * channels);
+    bias = carver.take(channels);
+    step.decay = carver.take(channels);
+    step.key = carver.take(channels);
+    step.decayed_k = carver.take(channels);
+    step.decayed_q = carver.take(channels);
+    exact = carver.take(7 * C * channels);
+  }
+};
+
+std::size_t chunk_scratch(std::int64_t K, std::int64_t V) {
+  Carver carver(nullptr);
+  Workspace(carver, static_cast<std::size_t>(K), static_cast<std::size_t>(V));
+  return carver.used();
+}
+
+// q and k of a chunk: rows as floats (zeros behind the last token) and what they are to be multiplied with.
+struct Tokens {
+  int count;
+  const float *q[kChunk], *k[kChunk];
+  float q_factor[kChunk], k_factor[kChunk];
+  HWY_ALIGN_MAX float beta[HWY_MAX(kChunk, kLanes)];
+};
+
+HWY_NOINLINE void read_tokens(const TokenReader& reader, const Workspace& w, std::int64_t first, int count,
+                              Tokens& t) {
+  t.count = count;
+  reader.betas(first, static_cast<std::size_t>(count), t.beta);
+  for (int i = 0; i < count; ++i) {
+    t.q[i] = reader.q_row(first + i, w.q_buffer + static_cast<std::size_t>(i) * w.channels);
+    t.k[i] = reader.k_row(first + i, w.k_buffer + static_cast<std::size_t>(i) * w.channels);
+    t.q_factor[i] = reader.norm_factor(t.q[i]) * reader.problem.scale;
+    t.k_factor[i] = reader.norm_factor(t.k[i]);
+  }
+  for (int i = count; i < kChunk; ++i) {
+    t.q[i] = t.k[i] = w.zeros;
+    t.q_factor[i] = t.k_factor[i] = t.beta[i] = 0.f;
+  }
+}
+
+// ---- Gates: z, lead, tail and the way the chunk has to go
+
+// One vector of channels at a time: sums backwards from the middle to the start, then forwards to the end.
+template <bool kWhole>
+HWY_INLINE Path scan_rows(DF d, int count, float unit, std::size_t channels, Gates& gates) {
+  const int middle = kWhole ? kChunk / 2 : std::min(kChunk / 2, count);
+  const float* rows[kChunk];
+  for (int i = 0; i < count; ++i) rows[i] = gates.rows[i];
+  const VF units = hn::Set(d, unit), zero = hn::Zero(d), limit = hn::Set(d, kSafeBits);
+  auto tame = hn::Eq(zero, zero), bounded = tame;
+  float* HWY_RESTRICT z = gates.z;
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    VF growth = zero;  // what the gates above zero add up to
+    VF sum = zero;
+    FLA_UNROLL for (int i = kChunk / 2 - 1; i >= 0; --i) {
+      if (!kWhole && i >= middle) continue;
+      const VF g = hn::LoadU(d, rows[i] + c);
+      hn::Store(sum, d, z + static_cast<std::size_t>(i) * channels + c);
+      sum = hn::NegMulAdd(g, units, sum);
+      growth = hn::Add(growth, hn::Max(g, zero));
+    }
+    const VF lead = hn::Neg(sum);
+    sum = zero;
+    FLA_UNROLL for (int i = kChunk / 2; i < kChunk; ++i) {
+      if (kWhole || i < count) {
+        const VF g = hn::LoadU(d, rows[i] + c);
+        sum = hn::MulAdd(g, units, sum);
+        growth = hn::Add(growth, hn::Max(g, zero));
+      }
+      hn::Store(sum, d, z + static_cast<std::size_t>(i) * channels + c);
+    }
+    hn::Store(lead, d, gates.lead + c);
+    hn::Store(sum, d, gates.tail + c);
+    growth = hn::Mul(growth, units);
+    tame = hn::And(tame, hn::Le(growth, limit));
+    // No partial sum of a half is further below zero than the half's sum less what grew.
+    bounded = hn::And(bounded, hn::Le(hn::Sub(growth, hn::Min(lead, sum)), limit));
+  }
+  for (int i = middle; i < kChunk / 2; ++i) {
+    std::memset(z + static_cast<std::size_t>(i) * channels, 0, channels * sizeof(float));
+  }
+  if (count <= kFewTokens || !hn::AllTrue(d, tame)) return Path::stepwise;
+  return hn::AllTrue(d, bounded) ? Path::fast : Path::exact;
+}
+
+HWY_NOINLINE void scan_gates(DF d, const TokenReader& reader, std::int64_t first, int count,
+                             std::size_t channels, Gates& gates) {
+  for (int i = 0; i < count; ++i) {
+    gates.rows[i] = reader.gate_row(first + i, gates.buffer + static_cast<std::size_t>(i) * channels);
+  }
+  const float unit = reader.gate_unit();
+  gates.path = count == kChunk ? scan_rows<true>(d, count, unit, channels, gates)
+                               : scan_rows<false>(d, count, unit, channels, gates);
+}
+
+// ---- Operands of a chunk, the fast way
+
+// `next` is the lead of the following chunk: zero where it starts in its own frame, or where there is none.
+HWY_NOINLINE void make_operands(DF d, const Tokens& t, const Gates& gates, const float* HWY_RESTRICT next,
+                                Workspace& w) {
+  const std::size_t channels = w.channels;
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    hn::Store(exp2(d, hn::Add(hn::Load(d, gates.tail + c), hn::Load(d, next + c))), d, w.gamma + c);
+  }
+  for (int i = 0; i < kChunk; i += 4) {
+    VF a_factor[4], b_factor[4], y_factor[4];
+    FLA_UNROLL for (int r = 0; r < 4; ++r) {
+      a_factor[r] = hn::Set(d, -t.beta[i + r] * t.k_factor[i + r]);
+      b_factor[r] = hn::Set(d, t.q_factor[i + r]);
+      y_factor[r] = hn::Set(d, t.k_factor[i + r]);
+    }
+    const float *k0 = t.k[i], *k1 = t.k[i + 1], *k2 = t.k[i + 2], *k3 = t.k[i + 3];
+    const float *q0 = t.q[i], *q1 = t.q[i + 1], *q2 = t.q[i + 2], *q3 = t.q[i + 3];
+    float* HWY_RESTRICT operands = w.operands + i;
+    const float* HWY_RESTRICT z_rows = gates.z + static_cast<std::size_t>(i) * channels;
+    float* HWY_RESTRICT keys = w.keys + static_cast<std::size_t>(i) * channels;
+    for (std::size_t c = 0; c < channels; c += kLanes) {
+      VF z[4], x[4], y[4];
+      FLA_UNROLL for (int r = 0; r < 4; ++r) z[r] =
+          hn::Load(d, z_rows + static_cast<std::size_t>(r) * channels + c);
+      exp2_both<4>(d, z, x, y);
+      VF rows[4] = {hn::LoadU(d, k0 + c), hn::LoadU(d, k1 + c), hn::LoadU(d, k2 + c), hn::LoadU(d, k3 + c)};
+      FLA_UNROLL for (int r = 0; r < 4; ++r) {
+        const VF key = hn::Mul(hn::Mul(rows[r], y_factor[r]), y[r]);
+        hn::Store(key, d, keys + static_cast<std::size_t>(r) * channels + c);
+      }
+      FLA_UNROLL for (int r = 0; r < 4; ++r) rows[r] = hn::Mul(hn::Mul(rows[r], a_factor[r]), x[r]);
+      store_transposed(d, rows[0], rows[1], rows[2], rows[3], operands + c * kOperandRow, kOperandRow);
+      rows[0] = hn::LoadU(d, q0 + c);
+      rows[1] = hn::LoadU(d, q1 + c);
+      rows[2] = hn::LoadU(d, q2 + c);
+      rows[3] = hn::LoadU(d, q3 + c);
+      FLA_UNROLL for (int r = 0; r < 4; ++r) rows[r] = hn::Mul(hn::Mul(rows[r], b_factor[r]), x[r]);
+      store_transposed(d, rows[0], rows[1], rows[2], rows[3], operands + c * kOperandRow + kChunk,
+                       kOperandRow);
+    }
+  }
+  pair_products<0>(d, w.operands, channels, w.keys);
+  // By selection: what lies above the diagonal may be anything, infinity included.
+  float* pairs = w.operands + channels * kOperandRow;
+  for (int j = 0; j < kChunk; ++j) {
+    for (int i = 0; i <= j; ++i) pairs[j * kOperandRow + i] = 0.f;
+    for (int i = 0; i < j; ++i) pairs[j * kOperandRow + kChunk + i] = 0.f;
+  }
+}
+
+// ---- Operands of a chunk, the exact way
+
+// out = in * 2^(sum + g), and the sum with it; g is left out when null.
+HWY_INLINE void decay_row(DF d, std::size_t channels, float* HWY_RESTRICT sum, const float* HWY_RESTRICT g,
+                          const float* HWY_RESTRICT in, float* HWY_RESTRICT out) {
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    VF z = hn::Load(d, sum + c);
+    if (g) {
+      z = hn::Add(z, hn::Load(d, g + c));
+      hn::Store(z, d, sum + c);
+    }
+    hn::Store(hn::Mul(exp2(d, z), hn::Load(d, in + c)), d, out + c);
+  }
+}
+HWY_INLINE void decay_rows(DF d, std::size_t channels, float* HWY_RESTRICT sum, const float* HWY_RESTRICT g,
+                           const float* HWY_RESTRICT in1, float* HWY_RESTRICT out1,
+                           const float* HWY_RESTRICT in2, float* HWY_RESTRICT out2) {
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    const VF z = hn::Add(hn::Load(d, sum + c), hn::Load(d, g + c));
+    const VF power = exp2(d, z);
+    hn::Store(z, d, sum + c);
+    hn::Store(hn::Mul(power, hn::Load(d, in1 + c)), d, out1 + c);
+    hn::Store(hn::Mul(power, hn::Load(d, in2 + c)), d, out2 + c);
+  }
+}
+
+// kSide x kSide dot products over the channels, to[j * kOperandRow + i] = a_i . b_j
+template <int kSide>
+HWY_INLINE void dot_products(DF d, std::size_t channels, const float* HWY_RESTRICT a,
+                             const float* HWY_RESTRICT b, float* HWY_RESTRICT to) {
+  Tile<kSide, kSide> tile;
+  FLA_UNROLL for (int i = 0; i < kSide; ++i) {
+    FLA_UNROLL for (int j = 0; j < kSide; ++j) tile[i][j] = hn::Zero(d);
+  }
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    VF right[kSide];
+    FLA_UNROLL for (int j = 0; j < kSide; ++j) right[j] =
+        hn::Load(d, b + static_cast<std::size_t>(j) * channels + c);
+    FLA_UNROLL for (int i = 0; i < kSide; ++i) {
+      const VF left = hn::Load(d, a + static_cast<std::size_t>(i) * channels + c);
+      FLA_UNROLL for (int j = 0; j < kSide; ++j) tile[i][j] = hn::MulAdd(left, right[j], tile[i][j]);
+    }
+  }
+  FLA_UNROLL for (int i = 0; i < kSide; ++i) {
+    FLA_UNROLL for (int j = 0; j < kSide; ++j) to[j * kOperandRow + i] = sum_lanes(d, tile[i][j]);
+  }
+}
+
+struct ExactRows {         // [C][channels] each
+  float *g, *a, *b, *key;  // log2-decay, -beta k, scale q, k
+  float *a_decayed, *b_decayed, *key_decayed;
+};
+
+// Pairs whose tokens differ in bit kHalf and in no higher one: both sides decay to the boundary between them.
+template <int kHalf>
+HWY_INLINE void exact_pairs(DF d, const ExactRows& rows, std::size_t channels, float* sum,
+                            float* HWY_RESTRICT pairs) {
+  if constexpr (kHalf >= 1) {
+    constexpr int kSide = std::min(kHalf, kTileRows == 4 ? 2 : 4);
+    const auto row = [channels](float* base, int i)
+                         HWY_ATTR { return base + static_cast<std::size_t>(i) * channels; };
+    for (int start = 0; start < kChunk; start += 2 * kHalf) {
+      const int boundary = start + kHalf;
+      std::memset(sum, 0, channels * sizeof(float));
+      for (int i = boundary; i < boundary + kHalf; ++i) {
+        decay_rows(d, channels, sum, row(rows.g, i), row(rows.a, i), row(rows.a_decayed, i), row(rows.b, i),
+                   row(rows.b_decayed, i));
+      }
+      std::memset(sum, 0, channels * sizeof(float));
+      std::memcpy(row(rows.key_decayed, boundary - 1), row(rows.key, boundary - 1), channels * sizeof(float));
+      for (int j = boundary - 2; j >= start; --j) {
+        decay_row(d, channels, sum, row(rows.g, j + 1), row(rows.key, j), row(rows.key_decayed, j));
+      }
+      for (int i = boundary; i < boundary + kHalf; i += kSide) {
+        for (int j = start; j < boundary; j += kSide) {
+          float* to = pairs + j * kOperandRow + i;
+          dot_products<kSide>(d, channels, row(rows.a_decayed, i), row(rows.key_decayed, j), to);
+          dot_products<kSide>(d, channels, row(rows.b_decayed, i), row(rows.key_decayed, j), to + kChunk);
+        }
+      }
+    }
+    exact_pairs<kHalf / 2>(d, rows, channels, sum, pairs);
+  }
+}
+
+HWY_NOINLINE void make_exact_operands(DF d, const Tokens& t, const Gates& gates, float unit,
+                                      const float* HWY_RESTRICT next, Workspace& w) {
+  const std::size_t channels = w.channels, size = kChunk * channels;
+  ExactRows rows;
+  rows.g = w.exact;
+  rows.a = rows.g + size;
+  rows.b = rows.a + size;
+  rows.key = rows.b + size;
+  rows.a_decayed = rows.key + size;
+  rows.b_decayed = rows.a_decayed + size;
+  rows.key_decayed = rows.b_decayed + size;
+  const auto row = [channels](float* base, int i)
+                       HWY_ATTR { return base + static_cast<std::size_t>(i) * channels; };
+
+  for (int i = 0; i < kChunk; ++i) {
+    const float* g = i < t.count ? gates.rows[i] : w.zeros;
+    const VF a_factor = hn::Set(d, -t.beta[i] * t.k_factor[i]), b_factor = hn::Set(d, t.q_factor[i]);
+    const VF k_factor = hn::Set(d, t.k_factor[i]);
+    for (std::size_t c = 0; c < channels; c += kLanes) {
+      const VF k = hn::LoadU(d, t.k[i] + c);
+      hn::Store(hn::Mul(hn::LoadU(d, g + c), hn::Set(d, unit)), d, row(rows.g, i) + c);
+      hn::Store(hn::Mul(k, a_factor), d, row(rows.a, i) + c);
+      hn::Store(hn::Mul(hn::LoadU(d, t.q[i] + c), b_factor), d, row(rows.b, i) + c);
+      hn::Store(hn::Mul(k, k_factor), d, row(rows.key, i) + c);
+    }
+  }
+
+  // Keys to the end of the chunk and on into the next frame; what is left of the sum then is the state's
+  // decay.
+  float* sum = w.step.decay;
+  std::memcpy(sum, next, channels * sizeof(float));
+  for (int i = kChunk - 1; i >= 0; --i) {
+    decay_row(d, channels, sum, i == kChunk - 1 ? nullptr : row(rows.g, i + 1), row(rows.key, i),
+              row(w.decayed_keys, i));
+  }
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    hn::Store(exp2(d, hn::Add(hn::Load(d, sum + c), hn::Load(d, rows.g + c))), d, w.gamma + c);
+  }
+
+  std::memset(sum, 0, channels * sizeof(float));
+  for (int i = 0; i < kChunk; i += 4) {
+    for (int r = i; r < i + 4; ++r) {
+      decay_rows(d, channels, sum, row(rows.g, r), row(rows.a, r), row(rows.a_decayed, r), row(rows.b, r),
+                 row(rows.b_decayed, r));
+    }
+    for (std::size_t c = 0; c < channels; c += kLanes) {
+      float* to = w.operands + c * kOperandRow + i;
+      const float *a = row(rows.a_decayed, i) + c, *b = row(rows.b_decayed, i) + c;
+      store_transposed(d, hn::Load(d, a), hn::Load(d, a + channels), hn::Load(d, a + 2 * channels),
+                       hn::Load(d, a + 3 * channels), to, kOperandRow);
+      store_transposed(d, hn::Load(d, b), hn::Load(d, b + channels), hn::Load(d, b + 2 * channels),
+                       hn::Load(d, b + 3 * channels), to + kChunk, kOperandRow);
+    }
+  }
+
+  float* pairs = w.operands + channels * kOperandRow;
+  std::memset(pairs, 0, kChunk * kOperandRow * sizeof(float));
+  exact_pairs<kChunk / 2>(d, rows, channels, sum, pairs);
+  for (int i = 0; i < kChunk; ++i) {
+    dot_products<1>(d, channels, row(rows.b, i), row(rows.key, i), pairs + i * kOperandRow + kChunk + i);
+  }
+}
+
+// ---- Products of a chunk with the columns of a panel
+
+// Brings the rows that the next chunk reads, and those of `o` that this one writes, to L2, spread over the
+// tiles.
+class RowPrefetch {
+ public:
+  RowPrefetch(const Head& head, std::size_t K, std::size_t first_column, std::size_t last_column,
+              std::int64_t token, int steps)
+      : head_(head), steps_(steps) {
+    const std::int64_t next = token + kChunk, after = next + kChunk;
+    streams_[0] = {head.q.row, head.q.step, K * size_of(head.q.dtype), next};
+    streams_[1] = {head.k.row, head.k.step, K * size_of(head.k.dtype), next};
+    const std::size_t v_size = size_of(head.v.dtype), o_size = size_of(head.o_dtype);
+    streams_[2] = {head.v.row + first_column * v_size, head.v.step, (last_column - first_column) * v_size,
+                   next};
+    streams_[3] = {head.g.row, head.g.step, K * size_of(head.g.dtype), after};
+    streams_[4] = {head.o + first_column * o_size, head.o_step, (last_column - first_column) * o_size, token};
+  }
+
+  HWY_INLINE void advance() {
+    constexpr int kRows = kStreams * kChunk;
+    for (const int end = ++calls_ * kRows / steps_; at_ < end; ++at_) {
+      const Stream& stream = streams_[at_ % kStreams];
+      const std::int64_t token = stream.token + at_ / kStreams;
+      if (token >= head_.tokens) continue;
+      const std::byte* row = stream.row + token * stream.step;
+      for (std::size_t i = 0; i < stream.bytes; i += 64) __builtin_prefetch(row + i, 0, 2);
+    }
+  }
+
+ private:
+  static constexpr int kStreams = 5;
+  struct Stream {
+    const std::byte* row;
+    std::ptrdiff_t step;
+    std::size_t bytes;
+    std::int64_t token;
+  };
+  const Head& head_;
+  Stream streams_[kStreams];
+  int steps_, calls_ = 0, at_ = 0;
+};
+
+constexpr int kPanelSteps = 2 * (kChunk / kTileRows) + 1;
+
+template <int kVectors>
+HWY_NOINLINE void run_panel(DF d, Workspace& w, std::size_t column, Path path, RowPrefetch& prefetch) {
+  float* state = w.state + w.channels * column;
+  for (int first = 0; first < kChunk; first += kTileRows) {
+    prefetch.advance();
+    solve_u<kVectors>(d, w.operands, w.values + kChunk * column, state, w.channels, w.u, first);
+  }
+  for (int first = 0; first < kChunk; first += kTileRows) {
+    prefetch.advance();
+    make_output<kVectors>(d, w.operands, state, w.channels, w.u, w.out + column, w.columns, first);
+  }
+  prefetch.advance();
+  if (path == Path::fast) {
+    update_state<kVectors, true>(d, state, w.channels, w.keys, w.u, w.gamma);
+  } else {
+    update_state<kVectors, false>(d, state, w.channels, w.decayed_keys, w.u, w.gamma);
+  }
+}
+
+template <int kVectors>
+HWY_INLINE void step_panel(DF d, Workspace& w, std::size_t column, int token) {
+  constexpr std::size_t kWidth = kVectors * kLanes;
+  float* state = w.state + w.channels * column;
+  Ahead nothing;
+  step_read<kVectors>(d, w.step, state, kWidth, w.channels,
+                      w.values + kChunk * column + static_cast<std::size_t>(token) * kWidth, 1.f, w.u,
+                      w.out + static_cast<std::size_t>(token) * w.columns + column, nothing);
+  step_write<kVectors>(d, w.step, state, state, kWidth, w.channels, w.u, nothing);
+}
+
+HWY_NOINLINE void run_stepwise(DF d, const Tokens& t, const Gates& gates, float unit, const float* next,
+                               Workspace& w, const Panels& panels, std::size_t first_panel,
+                               std::size_t last_panel) {
+  for (int i = 0; i < t.count; ++i) {
+    prepare_step(d, t.q[i], t.k[i], gates.rows[i], unit, t.q_factor[i], t.k_factor[i], t.beta[i], w.channels,
+                 w.step);
+    for (std::size_t p = first_panel; p < last_panel; ++p) {
+      const Panel panel = panels.at(p);
+      switch (panel.vectors) {
+        case 3: step_panel<3>(d, w, panel.column, i); break;
+        case 2: step_panel<2>(d, w, panel.column, i); break;
+        default: step_panel<1>(d, w, panel.column, i);
+      }
+    }
+  }
+  if (next == w.zeros) return;
+  for (std::size_t c = 0; c < w.channels; c += kLanes) {
+    hn::Store(exp2(d, hn::Load(d, next + c)), d, w.gamma + c);
+  }
+  for (std::size_t p = first_panel; p < last_panel; ++p) {
+    const Panel panel = panels.at(p);
+    const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
+    float* state = w.state + w.channels * panel.column;
+    for (std::size_t k = 0; k < w.channels; ++k) {
+      for (std::size_t c = 0; c < width; ++c) state[k * width + c] *= w.gamma[k];
+    }
+  }
+}
+
+// beta v into panels
+HWY_NOINLINE void stage_values(DF d, const Head& head, const Tokens& t, std::int64_t first, std::size_t V,
+                               Workspace& w, const Panels& panels, std::size_t first_panel,
+                               std::size_t last_panel) {
+  const float* rows[kChunk];
+  VF beta[kChunk];
+  FLA_UNROLL for (int i = 0; i < kChunk; ++i) {
+    rows[i] = i < t.count ? as_floats(head.v.at(first + i), head.v.dtype, V, w.columns,
+                                      w.v_buffer + static_cast<std::size_t>(i) * w.columns)
+                          : w.zeros;
+    beta[i] = hn::Set(d, t.beta[i]);
+  }
+  for (std::size_t p = first_panel; p < last_panel; ++p) {
+    const Panel panel = panels.at(p);
+    const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
+    float* HWY_RESTRICT to = w.values + kChunk * panel.column;
+    for (std::size_t c = 0; c < width; c += kLanes) {
+      FLA_UNROLL for (int i = 0; i < kChunk; ++i) {
+        hn::Store(hn::Mul(beta[i], hn::LoadU(d, rows[i] + panel.column + c)), d,
+                  to + static_cast<std::size_t>(i) * width + c);
+      }
+    }
+  }
+}
+
+void chunk_head(const KdaProblem& problem, const HeadTask& task, float* scratch) {
+  const DenormalsAreZero denormals;
+  const DF d;
+  const std::size_t K = static_cast<std::size_t>(problem.K), V = static_cast<std::size_t>(problem.V);
+  const Head head = head_of(problem, task.sequence, task.value_head);
+  Carver carver(scratch);
+  Workspace w(carver, K, V);
+
+  const Panels panels(V);
+  const std::size_t part = static_cast<std::size_t>(task.part), parts = static_cast<std::size_t>(task.parts);
+  const std::size_t first_panel = panels.count() * part / parts,
+                    last_panel = panels.count() * (part + 1) / parts;
+  if (first_panel == last_panel) return;
+  const std::size_t first_column = panels.at(first_panel).column;
+  const std::size_t last_column = last_panel == panels.count() ? V : panels.at(last_panel).column;
+
+  std::memset(w.zeros, 0, std::max(w.channels, w.columns) * sizeof(float));
+  const TokenReader reader{problem, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
+  const float unit = reader.gate_unit();
+  const auto tokens_from = [&](std::int64_t first) HWY_ATTR {
+    return static_cast<int>(std::min<std::int64_t>(kChunk, head.tokens - first));
+  };
+
+  if (head.tokens > 0) scan_gates(d, reader, 0, tokens_from(0), w.channels, w.gates[0]);
+  for (std::size_t c = 0; c < w.channels; c += kLanes) {  // into the frame of the first chunk
+    const VF lead =
+        head.tokens > 0 && w.gates[0].path == Path::fast ? hn::Load(d, w.gates[0].lead + c) : hn::Zero(d);
+    hn::Store(exp2(d, lead), d, w.gamma + c);
+  }
+  for (std::size_t p = first_panel; p < last_panel; ++p) {
+    const Panel panel = panels.at(p);
+    const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
+    load_state_block(head.initial_state, problem.state_v_first, K, V, panel.column, width, w.gamma,
+                     w.state + w.channels * panel.column, w.channels);
+  }
+
+  for (std::int64_t first = 0, chunk = 0; first < head.tokens; first += kChunk, ++chunk) {
+    Gates &gates = w.gates[chunk % 2], &following = w.gates[(chunk + 1) % 2];
+    const float* next = w.zeros;
+    if (first + kChunk < head.tokens) {
+      scan_gates(d, reader, first + kChunk, tokens_from(first + kChunk), w.channels, following);
+      if (following.path == Path::fast) next = following.lead;
+    }
+
+    Tokens t;
+    read_tokens(reader, w, first, tokens_from(first), t);
+    stage_values(d, head, t, first, V, w, panels, first_panel, last_panel);
+    if (gates.path == Path::stepwise) {
+      run_stepwise(d, t, gates, unit, next, w, panels, first_panel, last_panel);
+    } else {
+      if (gates.path == Path::fast) {
+        make_operands(d, t, gates, next, w);
+      } else {
+        make_exact_operands(d, t, gates, unit, next, w);
+      }
+      RowPrefetch prefetch(head, K, first_column, last_column, first,
+                           static_cast<int>(last_panel - first_panel) * kPanelSteps);
+      for (std::size_t p = first_panel; p < last_panel; ++p) {
+        const Panel panel = panels.at(p);
+        switch (panel.vectors) {
+          case 3: run_panel<3>(d, w, panel.column, gates.path, prefetch); break;
+          case 2: run_panel<2>(d, w, panel.column, gates.path, prefetch); break;
+          default: run_panel<1>(d, w, panel.column, gates.path, prefetch);
+        }
+      }
+    }
+    for (int i = 0; i < t.count; ++i) {
+      store_row(w.out + static_cast<std::size_t>(i) * w.columns + first_column, head.o_dtype,
+                last_column - first_column,
+                head.o + (first + i) * head.o_step +
+                    static_cast<std::ptrdiff_t>(first_column * size_of(head.o_dtype)));
+    }
+  }
+
+  if (head.final_state == nullptr) return;
+  for (std::size_t p = first_panel; p < last_panel; ++p) {
+    const Panel panel = panels.at(p);
+    const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
+    store_state_block(w.state + w.channels * panel.column, width, problem.state_v_first, K, V, panel.column,
+                      head.final_state);
+  }
+}
+
+constexpr ChunkKernel kChunkKernel{chunk_scratch, chunk_head};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fla::cpu_simd
+HWY_AFTER_NAMESPACE();
+#endif  // a target with vectors
+
+#if HWY_ONCE
+namespace fla::cpu_simd {
+
+const ChunkKernel* chunk_kernel(std::int64_t target) {
+  switch (target) {
+#if HWY_TARGETS & HWY_NEON
+    case HWY_NEON: return &N_NEON::kChunkKernel;
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case HWY_AVX2: return &N_AVX2::kChunkKernel;
+#endif
+#if HWY_TARGETS & HWY_AVX3
+    case HWY_AVX3: return &N_AVX3::kChunkKernel;
+#endif
+    default: return nullptr;
+  }
+}
+
+}  // namespace fla::cpu_simd
+#endif

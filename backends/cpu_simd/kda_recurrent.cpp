@@ -1,0 +1,356 @@
+// Recurrent KDA: token by token, for the few tokens of a decoding step.
+//
+// A step reads and writes the whole state of a head and does little with it: memory decides. One worker takes
+// a run of heads, one after the other:
+//
+//   vectors        decay, k, decay k, decay q of up to kGroup tokens, [K] each        made once a head, in L1
+//
+//   state [K, V]   columns in blocks of kBlock vectors; for each token two passes     the block stays in L1
+//                  over the block's rows (step-inl.h):
+//                     read    sub-blocks of kReadVectors, sums of two products in registers
+//                     write   whole rows of the block, u in registers
+//
+//   state [V, K]   kRowGroup rows (columns of the other layout) at a time, for each token: two dot products a
+//   row,
+//                  then the row is written: the rows stay in L1
+//
+//   meanwhile      the state of the head after next comes to L2, as many lines a row as are used up
+//
+// States are read where they lie and written to their place; scratch holds one only when a head has several
+// tokens and nobody wants its final state.
+
+#include "backends/cpu_simd/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu_simd/kda_recurrent.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu_simd/carver.h"
+#include "backends/cpu_simd/denormals.h"
+#include "backends/cpu_simd/kernels.h"
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "backends/cpu_simd/inputs-inl.h"
+#include "backends/cpu_simd/step-inl.h"
+#include "backends/cpu_simd/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fla::cpu_simd {
+namespace HWY_NAMESPACE {
+
+constexpr int kGroup = 8;                             // tokens whose vectors are made together
+constexpr int kHeadsAhead = 2;                        // how far the prefetch runs before the arithmetic
+constexpr int kReadVectors = kTileRows == 4 ? 4 : 8;  // twice that many accumulators
+constexpr int kWriteVectors = HWY_TARGET == HWY_NEON ? 16 : 64 / kLanes;  // 64 columns
+constexpr int kRowGroup = kTileRows == 4 ? 4 : 4;                         // twice that many accumulators
+
+struct RecurrentWorkspace {
+  std::size_t channels, columns;
+  Step steps[kGroup];
+  const float* v[kGroup];  // rows, where they lie or in v_buffer
+  float* o[kGroup];        // rows of the output or of o_buffer
+  float* u;                // one row
+  float *q_buffer, *k_buffer, *g_buffer, *bias;
+  float *v_buffer, *o_buffer;  // [kGroup][columns]
+  float* state;                // [K][V]
+
+  RecurrentWorkspace(Carver& carver, std::size_t K, std::size_t V)
+      : channels(round_up(K, kLanes)), columns(round_up(V, kLanes)) {
+    for (Step& step : steps) {
+      step.decay = carver.take(channels);
+      step.key = carver.take(channels);
+      step.decayed_k = carver.take(channels);
+      step.decayed_q = carver.take(channels);
+    }
+    u = carver.take(columns);
+    q_buffer = carver.take(channels);
+    k_buffer = carver.take(channels);
+    g_buffer = carver.take(channels);
+    v_buffer = carver.take(kGroup * columns);
+    o_buffer = carver.take(kGroup * columns);
+    bias = carver.take(channels);
+    state = carver.take(K * V);
+  }
+};
+
+std::size_t recurrent_scratch(std::int64_t K, std::int64_t V) {
+  Carver carver(nullptr);
+  RecurrentWorkspace(carver, static_cast<std::size_t>(K), static_cast<std::size_t>(V));
+  return carver.used();
+}
+
+// Where a head's state is read and written; `to` is null when nothing has to be written.
+struct StatePlace {
+  const float* from;
+  float* to;
+};
+
+// ---- [K, V]
+
+template <int kVectors>
+HWY_INLINE void step_block(DF d, const Step& step, StatePlace place, std::size_t V, std::size_t K,
+                           const float* v, float* u, float* out, Ahead& ahead) {
+  constexpr int kRead = std::min(kVectors, kReadVectors);
+  for (int n = 0; n < kVectors; n += kRead) {
+    const int c = n * kLanes;
+    step_read<kRead>(d, step, place.from + c, V, K, v + c, step.beta, u + c, out + c, ahead);
+  }
+  if (place.to) step_write<kVectors>(d, step, place.from, place.to, V, K, u, ahead);
+}
+
+// The last columns, fewer than a vector.
+HWY_INLINE void step_tail(DF d, const Step& step, StatePlace place, std::size_t V, std::size_t K,
+                          std::size_t present, const float* v, float* out) {
+  VF p = hn::Zero(d), r = hn::Zero(d);
+  for (std::size_t k = 0; k < K; ++k) {
+    const VF s = load_first(d, place.from + k * V, present);
+    p = hn::MulAdd(s, hn::Set(d, step.decayed_k[k]), p);
+    r = hn::MulAdd(s, hn::Set(d, step.decayed_q[k]), r);
+  }
+  const VF beta = hn::Set(d, step.beta);
+  const VF u = hn::NegMulAdd(beta, p, hn::Mul(beta, load_first(d, v, present)));
+  store_first(hn::MulAdd(u, hn::Set(d, step.qk), r), d, out, present);
+  if (place.to == nullptr) return;
+  for (std::size_t k = 0; k < K; ++k) {
+    const VF s = load_first(d, place.from + k * V, present);
+    store_first(hn::MulAdd(hn::Set(d, step.key[k]), u, hn::Mul(hn::Set(d, step.decay[k]), s)), d,
+                place.to + k * V, present);
+  }
+}
+
+template <int kVectors>
+HWY_INLINE void columns_through(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t V,
+                                std::size_t K, std::size_t column, Ahead& ahead) {
+  place.from += column;
+  if (place.to) place.to += column;
+  for (int t = 0; t < count; ++t) {
+    step_block<kVectors>(d, w.steps[t], place, V, K, w.v[t] + column, w.u + column, w.o[t] + column, ahead);
+    place.from = place.to;
+  }
+}
+
+HWY_NOINLINE void step_k_first(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t V,
+                               std::size_t K, std::size_t first, std::size_t last, Ahead& ahead) {
+  std::size_t c = first;
+  for (; c + kWriteVectors * kLanes <= last; c += kWriteVectors * kLanes) {
+    columns_through<kWriteVectors>(d, w, count, place, V, K, c, ahead);
+  }
+  for (; c + 4 * kLanes <= last; c += 4 * kLanes) columns_through<4>(d, w, count, place, V, K, c, ahead);
+  for (; c + kLanes <= last; c += kLanes) columns_through<1>(d, w, count, place, V, K, c, ahead);
+  if (c == last) return;
+  StatePlace tail{place.from + c, place.to ? place.to + c : nullptr};
+  for (int t = 0; t < count; ++t) {
+    step_tail(d, w.steps[t], tail, V, K, last - c, w.v[t] + c, w.o[t] + c);
+    tail.from = tail.to;
+  }
+}
+
+// ---- [V, K]
+
+// One token, kRows rows: every row has accumulators of its own, summed over their lanes at the end.
+template <int kRows>
+HWY_INLINE void step_rows(DF d, const Step& step, StatePlace place, std::size_t K, const float* v, float* out,
+                          Ahead& ahead) {
+  const std::size_t whole = K / kLanes * kLanes, rest = K - whole;
+  VF p[kRows], r[kRows];
+  FLA_UNROLL for (int i = 0; i < kRows; ++i) p[i] = r[i] = hn::Zero(d);
+  Ahead lines = ahead;
+  for (std::size_t k = 0; k < whole; k += kLanes) {
+    lines.touch<kRows * kLanes / 2>();
+    const VF kc = hn::Load(d, step.decayed_k + k), qc = hn::Load(d, step.decayed_q + k);
+    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      const VF s = hn::LoadU(d, place.from + static_cast<std::size_t>(i) * K + k);
+      p[i] = hn::MulAdd(s, kc, p[i]);
+      r[i] = hn::MulAdd(s, qc, r[i]);
+    }
+  }
+  if (rest > 0) {
+    const VF kc = hn::Load(d, step.decayed_k + whole), qc = hn::Load(d, step.decayed_q + whole);
+    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      const VF s = load_first(d, place.from + static_cast<std::size_t>(i) * K + whole, rest);
+      p[i] = hn::MulAdd(s, kc, p[i]);
+      r[i] = hn::MulAdd(s, qc, r[i]);
+    }
+  }
+  VF u[kRows];
+  FLA_UNROLL for (int i = 0; i < kRows; ++i) {
+    const VF beta = hn::Set(d, step.beta);
+    const VF ui = hn::NegMulAdd(beta, hn::SumOfLanes(d, p[i]), hn::Mul(beta, hn::Set(d, v[i])));
+    out[i] = hn::GetLane(hn::MulAdd(ui, hn::Set(d, step.qk), hn::SumOfLanes(d, r[i])));
+    u[i] = ui;
+  }
+  ahead = lines;
+  if (place.to == nullptr) return;
+  for (std::size_t k = 0; k < whole; k += kLanes) {
+    lines.touch<kRows * kLanes / 2>();
+    const VF a = hn::Load(d, step.decay + k), key = hn::Load(d, step.key + k);
+    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      const std::size_t at = static_cast<std::size_t>(i) * K + k;
+      hn::StoreU(hn::MulAdd(key, u[i], hn::Mul(a, hn::LoadU(d, place.from + at))), d, place.to + at);
+    }
+  }
+  ahead = lines;
+  if (rest > 0) {
+    const VF a = hn::Load(d, step.decay + whole), key = hn::Load(d, step.key + whole);
+    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      const std::size_t at = static_cast<std::size_t>(i) * K + whole;
+      store_first(hn::MulAdd(key, u[i], hn::Mul(a, load_first(d, place.from + at, rest))), d, place.to + at,
+                  rest);
+    }
+  }
+}
+
+template <int kRows>
+HWY_INLINE void rows_through(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t K,
+                             std::size_t row, Ahead& ahead) {
+  place.from += row * K;
+  if (place.to) place.to += row * K;
+  for (int t = 0; t < count; ++t) {
+    step_rows<kRows>(d, w.steps[t], place, K, w.v[t] + row, w.o[t] + row, ahead);
+    place.from = place.to;
+  }
+}
+
+HWY_NOINLINE void step_v_first(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t K,
+                               std::size_t first, std::size_t last, Ahead& ahead) {
+  std::size_t row = first;
+  for (; row + kRowGroup <= last; row += kRowGroup)
+    rows_through<kRowGroup>(d, w, count, place, K, row, ahead);
+  for (; row < last; ++row) rows_through<1>(d, w, count, place, K, row, ahead);
+}
+
+// ---- Heads
+
+// The part of a state that belongs to columns [first, last): rows of it, or pieces of rows.
+template <class Each>
+HWY_INLINE void each_piece(bool v_first, std::size_t K, std::size_t V, std::size_t first, std::size_t last,
+                           Each each) {
+  if (v_first) {
+    each(first * K, (last - first) * K);
+  } else {
+    for (std::size_t k = 0; k < K; ++k) each(k * V + first, last - first);
+  }
+}
+
+HWY_NOINLINE void recurrent_head(DF d, const KdaProblem& problem, const Head& head, std::size_t first,
+                                 std::size_t last, RecurrentWorkspace& w, Ahead& ahead) {
+  const std::size_t K = static_cast<std::size_t>(problem.K), V = static_cast<std::size_t>(problem.V);
+  StatePlace place{head.initial_state, head.final_state};
+  if (place.from == nullptr || head.tokens == 0) {
+    // From here on the state is where it will stay.
+    float* target = place.to ? place.to : w.state;
+    each_piece(problem.state_v_first, K, V, first, last, [&](std::size_t at, std::size_t size) HWY_ATTR {
+      if (place.from == nullptr) {
+        std::memset(target + at, 0, size * sizeof(float));
+      } else if (place.from != target) {
+        std::memcpy(target + at, place.from + at, size * sizeof(float));
+      }
+    });
+    place.from = target;
+  }
+  if (place.to == nullptr && head.tokens > 1) place.to = w.state;
+
+  const TokenReader reader{problem, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
+  for (std::int64_t token = 0; token < head.tokens; token += kGroup) {
+    const int count = static_cast<int>(std::min<std::int64_t>(kGroup, head.tokens - token));
+    HWY_ALIGN_MAX float beta[HWY_MAX(kGroup, kLanes)];
+    reader.betas(token, static_cast<std::size_t>(count), beta);
+    for (int t = 0; t < count; ++t) {
+      const float *q = reader.q_row(token + t, w.q_buffer), *k = reader.k_row(token + t, w.k_buffer);
+      prepare_step(d, q, k, reader.gate_row(token + t, w.g_buffer), reader.gate_unit(),
+                   reader.norm_factor(q) * problem.scale, reader.norm_factor(k), beta[t], w.channels,
+                   w.steps[t]);
+      const std::size_t at = static_cast<std::size_t>(t) * w.columns;
+      std::byte* o = head.o + (token + t) * head.o_step;
+      w.v[t] = as_floats(head.v.at(token + t), head.v.dtype, V, V, w.v_buffer + at);
+      w.o[t] = head.o_dtype == DType::f32 ? reinterpret_cast<float*>(o) : w.o_buffer + at;
+    }
+    if (problem.state_v_first) {
+      step_v_first(d, w, count, place, K, first, last, ahead);
+    } else {
+      step_k_first(d, w, count, place, V, K, first, last, ahead);
+    }
+    place.from = place.to;
+    for (int t = 0; t < count && head.o_dtype != DType::f32; ++t) {
+      store_row(
+          w.o[t] + first, head.o_dtype, last - first,
+          head.o + (token + t) * head.o_step + static_cast<std::ptrdiff_t>(first * size_of(head.o_dtype)));
+    }
+  }
+}
+
+HWY_INLINE void prefetch_row(const Head::Input& input, std::size_t count) {
+  const std::size_t bytes = count * size_of(input.dtype);
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(input.row + i, 0, 2);
+}
+
+void recurrent_heads(const KdaProblem& problem, std::int64_t first_head, std::int64_t last_head,
+                     std::int64_t part, std::int64_t parts, float* scratch) {
+  const DenormalsAreZero denormals;
+  const DF d;
+  const std::size_t K = static_cast<std::size_t>(problem.K), V = static_cast<std::size_t>(problem.V);
+  Carver carver(scratch);
+  RecurrentWorkspace w(carver, K, V);
+
+  const std::size_t vectors = (V + kLanes - 1) / kLanes;
+  const auto cut = [&](std::int64_t at) HWY_ATTR {
+    return std::min(V, vectors * static_cast<std::size_t>(at) / static_cast<std::size_t>(parts) * kLanes);
+  };
+  const std::size_t first = cut(part), last = cut(part + 1);
+  if (first == last) return;
+
+  const auto head_at = [&](std::int64_t i) HWY_ATTR {
+    return head_of(problem, i / problem.value_heads, i % problem.value_heads);
+  };
+  Head head = first_head < last_head ? head_at(first_head) : Head();
+  for (std::int64_t i = first_head; i < last_head; ++i) {
+    Ahead ahead;
+    if (problem.initial_state.data && i + kHeadsAhead < last_head) {
+      const std::int64_t next = i + kHeadsAhead;
+      ahead.at = problem.initial_state.at(next / problem.value_heads, next % problem.value_heads);
+      ahead.end = ahead.at + (problem.state_v_first ? last * K : K * V);
+      if (problem.state_v_first) ahead.at += first * K;
+    }
+    Head next;
+    if (i + 1 < last_head) {
+      next = head_at(i + 1);
+      prefetch_row(next.q, K);
+      prefetch_row(next.k, K);
+      prefetch_row(next.g, K);
+      prefetch_row(next.v, V);
+    }
+    recurrent_head(d, problem, head, first, last, w, ahead);
+    head = next;
+  }
+}
+
+constexpr RecurrentKernel kRecurrentKernel{recurrent_scratch, recurrent_heads};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fla::cpu_simd
+HWY_AFTER_NAMESPACE();
+#endif  // a target with vectors
+
+#if HWY_ONCE
+namespace fla::cpu_simd {
+
+const RecurrentKernel* recurrent_kernel(std::int64_t target) {
+  switch (target) {
+#if HWY_TARGETS & HWY_NEON
+    case HWY_NEON: return &N_NEON::kRecurrentKernel;
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case HWY_AVX2: return &N_AVX2::kRecurrentKernel;
+#endif
+#if HWY_TARGETS & HWY_AVX3
+    case HWY_AVX3: return &N_AVX3::kRecurrentKernel;
+#endif
+    default: return nullptr;
+  }
+}
+
+}  // namespace fla::cpu_simd
+#endif

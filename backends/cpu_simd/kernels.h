@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu_simd/problem.h"
+
+namespace fla::cpu_simd {
+
+/// Value columns [V * part / parts, V * (part + 1) / parts) of one value head of one sequence, cut where it
+/// suits the kernel. A column has the same bits however the head is cut.
+struct HeadTask {
+  std::int64_t sequence = 0, value_head = 0;
+  std::int64_t part = 0, parts = 1;
+};
+
+/// The chunked kernel of one SIMD target.
+struct ChunkKernel {
+  std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
+  void (*run)(const KdaProblem& problem, const HeadTask& task, float* scratch);
+};
+
+/// The recurrent kernel of one SIMD target. `run` takes the heads [first, last), counted along value heads
+/// first and sequences second; consecutive heads of one call are prefetched.
+struct RecurrentKernel {
+  std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
+  void (*run)(const KdaProblem& problem, std::int64_t first, std::int64_t last, std::int64_t part,
+              std::int64_t parts, float* scratch);
+};
+
+/// Null when this build has no kernel for the target (one of Highway's HWY_NEON, HWY_AVX2, ...).
+const ChunkKernel* chunk_kernel(std::int64_t target);
+const RecurrentKernel* recurrent_kernel(std::int64_t target);
+
+}  // namespace fla::cpu_simd

@@ -1,0 +1,63 @@
+#include "backends/cpu_simd/schedule.h"
+
+#include <algorithm>
+
+#include "fla/core/scratch.h"
+#include "fla/core/threads.h"
+
+namespace fla::cpu_simd {
+
+std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V) {
+  // Every part makes the operands of the head's chunks for itself: a sixth of the work on all columns.
+  constexpr double kOwnShare = 0.15;
+  constexpr std::int64_t kColumnsWorthAPart = 16;
+  const auto time_with = [&](std::int64_t parts) {
+    const std::int64_t rounds = (heads * parts + threads - 1) / threads;
+    return static_cast<double>(rounds) * (kOwnShare + (1 - kOwnShare) / static_cast<double>(parts));
+  };
+  const std::int64_t most = std::clamp<std::int64_t>(V / kColumnsWorthAPart, 1, threads);
+  std::int64_t best = 1;
+  for (std::int64_t parts = 2; parts <= most; ++parts) {
+    if (time_with(parts) < time_with(best)) best = parts;
+  }
+  return best;
+}
+
+void run_chunked(const KdaProblem& problem, const Target& target) {
+  const std::int64_t heads = problem.sequences * problem.value_heads;
+  const std::int64_t parts = parts_for(heads, num_threads(), problem.V);
+  const std::size_t scratch = target.chunk->scratch_floats(problem.K, problem.V);
+  parallel_for(heads * parts, [&](std::int64_t task, int) {
+    const std::int64_t head = task / parts;
+    target.chunk->run(problem,
+                      {.sequence = head / problem.value_heads,
+                       .value_head = head % problem.value_heads,
+                       .part = task % parts,
+                       .parts = parts},
+                      thread_scratch(scratch));
+  });
+}
+
+void run_recurrent(const KdaProblem& problem, const Target& target) {
+  const std::int64_t heads = problem.sequences * problem.value_heads, threads = num_threads();
+  const std::size_t scratch = target.recurrent->scratch_floats(problem.K, problem.V);
+  if (heads < threads) {
+    const std::int64_t parts = (threads + heads - 1) / std::max<std::int64_t>(heads, 1);
+    parallel_for(heads * parts, [&](std::int64_t task, int) {
+      const std::int64_t head = task / parts;
+      target.recurrent->run(problem, head, head + 1, task % parts, parts, thread_scratch(scratch));
+    });
+    return;
+  }
+  // Runs of heads long enough for the prefetch, several a thread where there are enough, so that none waits
+  // for long.
+  constexpr std::int64_t kHeadsWorthARun = 32, kRunsAThread = 4;
+  const std::int64_t runs =
+      std::clamp<std::int64_t>(heads / kHeadsWorthARun, threads, kRunsAThread * threads);
+  parallel_for(runs, [&](std::int64_t run, int) {
+    target.recurrent->run(problem, heads * run / runs, heads * (run + 1) / runs, 0, 1,
+                          thread_scratch(scratch));
+  });
+}
+
+}  // namespace fla::cpu_simd

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "backends/cpu_simd/problem.h"
+#include "backends/cpu_simd/targets.h"
+
+namespace fla::cpu_simd {
+
+/// Run a call with the kernels of a target, on up to num_threads() threads.
+void run_chunked(const KdaProblem& problem, const Target& target);
+void run_recurrent(const KdaProblem& problem, const Target& target);
+
+/// Into how many parts the columns of each of `heads` heads are cut, so that `threads` threads are done
+/// soonest.
+std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V);
+
+}  // namespace fla::cpu_simd

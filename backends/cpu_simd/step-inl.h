@@ -1,0 +1,147 @@
+// One token of the recurrence, in two passes over a block of state columns. Included once for every SIMD
+// target.
+//
+//   p = (a k)^T S     r = (a q)^T S     u = beta v - beta p     o = r + (q . k) u     S = a S + k u^T
+//
+// a is the token's decay, q carries the scale: the first pass reads S for p and r, the second writes it.
+
+#if defined(FLA_BACKENDS_CPU_SIMD_STEP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FLA_BACKENDS_CPU_SIMD_STEP_INL_H_
+#undef FLA_BACKENDS_CPU_SIMD_STEP_INL_H_
+#else
+#define FLA_BACKENDS_CPU_SIMD_STEP_INL_H_
+#endif
+
+#include "backends/cpu_simd/exp2-inl.h"
+#include "backends/cpu_simd/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fla::cpu_simd {
+namespace HWY_NAMESPACE {
+
+// A token's vectors along K, padded with zeros.
+struct Step {
+  float* decay;      // a
+  float* key;        // k
+  float* decayed_k;  // a k
+  float* decayed_q;  // a q
+  float qk;          // q . k
+  float beta;
+};
+
+// The log2 of the decay is unit * g; q and k are multiplied by their factors.
+HWY_INLINE void prepare_step(DF d, const float* HWY_RESTRICT q, const float* HWY_RESTRICT k,
+                             const float* HWY_RESTRICT g, float unit, float q_factor, float k_factor,
+                             float beta, std::size_t padded, Step& step) {
+  const std::size_t N = hn::Lanes(d);
+  const VF units = hn::Set(d, unit), q_factors = hn::Set(d, q_factor), k_factors = hn::Set(d, k_factor);
+  VF qk = hn::Zero(d);
+  const auto channels_at = [&](std::size_t c, VF a) HWY_ATTR {
+    const VF kc = hn::Mul(hn::LoadU(d, k + c), k_factors), qc = hn::Mul(hn::LoadU(d, q + c), q_factors);
+    hn::Store(a, d, step.decay + c);
+    hn::Store(kc, d, step.key + c);
+    hn::Store(hn::Mul(a, kc), d, step.decayed_k + c);
+    hn::Store(hn::Mul(a, qc), d, step.decayed_q + c);
+    qk = hn::MulAdd(qc, kc, qk);
+  };
+  std::size_t c = 0;
+#if !HWY_HAVE_SCALABLE
+  for (; c + 4 * N <= padded; c += 4 * N) {
+    VF a[4];
+    FLA_UNROLL for (int i = 0; i < 4; ++i) a[i] = hn::Mul(hn::LoadU(d, g + c + i * kLanes), units);
+    exp2<4>(d, a);
+    FLA_UNROLL for (int i = 0; i < 4; ++i) channels_at(c + static_cast<std::size_t>(i * kLanes), a[i]);
+  }
+#endif
+  for (; c < padded; c += N) channels_at(c, exp2(d, hn::Mul(hn::LoadU(d, g + c), units)));
+  step.qk = sum_lanes(d, qk);
+  step.beta = beta;
+}
+
+// Prefetches memory that is needed later, a few lines at a time.
+struct Ahead {
+  const float* at = nullptr;
+  const float* end = nullptr;
+
+  // May run a little past the end: a prefetch never faults.
+  template <int kFloats>
+  HWY_INLINE void touch() {
+    if (at >= end) return;
+    FLA_UNROLL for (int i = 0; i < kFloats; i += 16) __builtin_prefetch(at + i, 0, 2);
+    at += kFloats;
+  }
+};
+
+#if !HWY_HAVE_SCALABLE
+template <int kLane, int kVectors>
+HWY_INLINE void add_rows(DF d, const float* HWY_RESTRICT state, std::size_t row, const Quad& k, const Quad& q,
+                         VF (&p)[kVectors], VF (&r)[kVectors]) {
+  if constexpr (kLane < 4) {
+    const VF kc = broadcast<kLane>(d, k), qc = broadcast<kLane>(d, q);
+    FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
+      const VF s = hn::LoadU(d, state + kLane * row + n * kLanes);
+      p[n] = hn::MulAdd(s, kc, p[n]);
+      r[n] = hn::MulAdd(s, qc, r[n]);
+    }
+    add_rows<kLane + 1, kVectors>(d, state, row, k, q, p, r);
+  }
+}
+
+// First pass over kVectors vectors of columns: reads `channels` rows of the state and v, writes u and o. beta
+// v is v_factor times v.
+template <int kVectors>
+HWY_INLINE void step_read(DF d, const Step& step, const float* HWY_RESTRICT state, std::size_t row,
+                          std::size_t channels, const float* v, float v_factor, float* u, float* o,
+                          Ahead& ahead) {
+  VF p[kVectors], r[kVectors];
+  FLA_UNROLL for (int n = 0; n < kVectors; ++n) p[n] = r[n] = hn::Zero(d);
+  Ahead lines = ahead;
+  const float *HWY_RESTRICT k_scalars = step.decayed_k, *HWY_RESTRICT q_scalars = step.decayed_q;
+  std::size_t k = 0;
+  for (; k + 4 <= channels; k += 4) {
+    lines.touch<2 * kVectors * kLanes>();
+    add_rows<0, kVectors>(d, state + k * row, row, load_quad(d, k_scalars + k), load_quad(d, q_scalars + k),
+                          p, r);
+  }
+  for (; k < channels; ++k) {
+    const VF kc = hn::Set(d, step.decayed_k[k]), qc = hn::Set(d, step.decayed_q[k]);
+    FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
+      const VF s = hn::LoadU(d, state + k * row + n * kLanes);
+      p[n] = hn::MulAdd(s, kc, p[n]);
+      r[n] = hn::MulAdd(s, qc, r[n]);
+    }
+  }
+  ahead = lines;
+  const VF beta = hn::Set(d, step.beta), qk = hn::Set(d, step.qk), factor = hn::Set(d, v_factor);
+  FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
+    const VF un = hn::NegMulAdd(beta, p[n], hn::Mul(factor, hn::LoadU(d, v + n * kLanes)));
+    hn::StoreU(un, d, u + n * kLanes);
+    hn::StoreU(hn::MulAdd(un, qk, r[n]), d, o + n * kLanes);
+  }
+}
+
+// Second pass: `to` may be `from`.
+template <int kVectors>
+HWY_INLINE void step_write(DF d, const Step& step, const float* from, float* to, std::size_t row,
+                           std::size_t channels, const float* u, Ahead& ahead) {
+  VF un[kVectors];
+  FLA_UNROLL for (int n = 0; n < kVectors; ++n) un[n] = hn::LoadU(d, u + n * kLanes);
+  Ahead lines = ahead;
+  const float *decays = step.decay, *keys = step.key;
+  for (std::size_t k = 0; k < channels; ++k) {
+    lines.touch<kVectors * kLanes / 2>();
+    const VF a = hn::Set(d, decays[k]), key = hn::Set(d, keys[k]);
+    FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
+      const VF s = hn::LoadU(d, from + k * row + n * kLanes);
+      hn::StoreU(hn::MulAdd(key, un[n], hn::Mul(a, s)), d, to + k * row + n * kLanes);
+    }
+  }
+  ahead = lines;
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fla::cpu_simd
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,42 @@
+#include "backends/cpu_simd/targets.h"
+
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace fla::cpu_simd {
+
+const std::vector<Target>& supported_targets() {
+  static const std::vector<Target> targets = [] {
+    std::vector<Target> found;
+    // A lower bit is a better target.
+    for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+      const std::int64_t id = rest & -rest;
+      const ChunkKernel* chunk = chunk_kernel(id);
+      const RecurrentKernel* recurrent = recurrent_kernel(id);
+      if (chunk && recurrent) found.push_back({id, hwy::TargetName(id), chunk, recurrent});
+    }
+    return found;
+  }();
+  return targets;
+}
+
+const Target* target_called(std::string_view name) {
+  const auto same = [](unsigned char a, unsigned char b) { return std::toupper(a) == std::toupper(b); };
+  for (const Target& target : supported_targets()) {
+    if (std::ranges::equal(target.name, name, same)) return &target;
+  }
+  return nullptr;
+}
+
+std::string target_names() {
+  std::string names;
+  for (const Target& target : supported_targets()) {
+    if (!names.empty()) names += ", ";
+    names += target.name;
+  }
+  return names;
+}
+
+}  // namespace fla::cpu_simd

@@ -1,0 +1,100 @@
+// The vector type of a SIMD target and the few operations that Highway does not have. Included once for every
+// target.
+
+#if defined(FLA_BACKENDS_CPU_SIMD_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FLA_BACKENDS_CPU_SIMD_VECTOR_INL_H_
+#undef FLA_BACKENDS_CPU_SIMD_VECTOR_INL_H_
+#else
+#define FLA_BACKENDS_CPU_SIMD_VECTOR_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifndef FLA_UNROLL
+#ifdef __clang__
+#define FLA_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FLA_UNROLL _Pragma("GCC unroll 64")
+#endif
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace fla::cpu_simd {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::ScalableTag<float>;
+using VF = hn::Vec<DF>;
+using D4 = hn::FixedTag<float, 4>;
+
+constexpr std::size_t round_up(std::size_t n, std::size_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+// The first `count` lanes from memory, zeros behind them; nothing behind them is read.
+HWY_INLINE VF load_first(DF d, const float* from, std::size_t count) {
+  HWY_ALIGN_MAX float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::memcpy(lanes, from, count * sizeof(float));
+  return hn::Load(d, lanes);
+}
+
+HWY_INLINE void store_first(VF v, DF d, float* to, std::size_t count) {
+  HWY_ALIGN_MAX float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, d, lanes);
+  std::memcpy(to, lanes, count * sizeof(float));
+}
+
+HWY_INLINE float sum_lanes(DF d, VF v) { return hn::GetLane(hn::SumOfLanes(d, v)); }
+
+// Transposes 4 x 4 within every 128-bit block.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose4(D d, V& a, V& b, V& c, V& e) {
+  const hn::RepartitionToWide<hn::RebindToUnsigned<D>> dw;
+  const auto ab_low = hn::BitCast(dw, hn::InterleaveLower(d, a, b)),
+             ce_low = hn::BitCast(dw, hn::InterleaveLower(d, c, e));
+  const auto ab_high = hn::BitCast(dw, hn::InterleaveUpper(d, a, b)),
+             ce_high = hn::BitCast(dw, hn::InterleaveUpper(d, c, e));
+  a = hn::BitCast(d, hn::InterleaveLower(dw, ab_low, ce_low));
+  b = hn::BitCast(d, hn::InterleaveUpper(dw, ab_low, ce_low));
+  c = hn::BitCast(d, hn::InterleaveLower(dw, ab_high, ce_high));
+  e = hn::BitCast(d, hn::InterleaveUpper(dw, ab_high, ce_high));
+}
+
+// Every 128-bit block of v to a place of its own, `step` floats apart.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void store_blocks(V v, D d, float* to, std::size_t step) {
+#if HWY_HAVE_SCALABLE
+  HWY_ALIGN_MAX float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, d, lanes);
+  for (std::size_t i = 0; i < hn::Lanes(d); i += 4)
+    std::memcpy(to + i / 4 * step, lanes + i, 4 * sizeof(float));
+#else
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Half<D> half;
+    store_blocks(hn::LowerHalf(half, v), half, to, step);
+    store_blocks(hn::UpperHalf(half, v), half, to + hn::MaxLanes(half) / 4 * step, step);
+  }
+#endif
+}
+
+// Four vectors along channels (one of each of four tokens) to channel-major storage: to[channel * step +
+// 0..3].
+HWY_INLINE void store_transposed(DF d, VF a, VF b, VF c, VF e, float* HWY_RESTRICT to, std::size_t step) {
+  transpose4(d, a, b, c, e);  // lane block m of the r-th vector is now channel 4 m + r
+  store_blocks(a, d, to, 4 * step);
+  store_blocks(b, d, to + step, 4 * step);
+  store_blocks(c, d, to + 2 * step, 4 * step);
+  store_blocks(e, d, to + 3 * step, 4 * step);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fla::cpu_simd
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "fla/core/dlpack_abi.h"
+#include "fla/core/errors.h"
+#include "fla/core/tensor.h"
+
+namespace fla {
+namespace {
+
+std::optional<DType> dtype_of(dlpack::DataType type) {
+  if (type.lanes != 1) return std::nullopt;
+  if (type.code == dlpack::kBfloat && type.bits == 16) return DType::bf16;
+  if (type.code == dlpack::kFloat && type.bits == 16) return DType::f16;
+  if (type.code == dlpack::kFloat && type.bits == 32) return DType::f32;
+  if (type.code == dlpack::kInt && type.bits == 32) return DType::i32;
+  if (type.code == dlpack::kInt && type.bits == 64) return DType::i64;
+  return std::nullopt;
+}
+
+dlpack::DataType datatype_of(DType type) {
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
+  switch (type) {
+    case DType::bf16: return {dlpack::kBfloat, bits, 1};
+    case DType::f16:
+    case DType::f32: return {dlpack::kFloat, bits, 1};
+    case DType::i32:
+    case DType::i64: return {dlpack::kInt, bits, 1};
+  }
+  return {};
+}
+
+std::optional<Device> device_of(dlpack::Device device) {
+  switch (device.type) {
+    case dlpack::kCpu:
+    case dlpack::kCudaHost: return Device{};
+    case dlpack::kCuda:
+    case dlpack::kCudaManaged: return Device{DeviceType::cuda, static_cast<std::int16_t>(device.id)};
+    default: return std::nullopt;
+  }
+}
+
+/// What an exported tensor hangs on: the memory's owner and the arrays that DLPack points to.
+struct Export {
+  dlpack::ManagedTensor managed{};
+  std::array<std::int64_t, TensorView::kMaxRank> shape{}, strides{};
+  Tensor tensor;
+};
+
+}  // namespace
+
+Tensor Tensor::from_dlpack(DLManagedTensor* opaque) {
+  if (opaque == nullptr) throw InvalidArgument("dlpack", "expected a tensor, got a null pointer");
+  auto* managed = reinterpret_cast<dlpack::ManagedTensor*>(opaque);
+  const dlpack::Tensor& source = managed->tensor;
+  const std::optional<DType> dtype = dtype_of(source.dtype);
+  if (!dtype) {
+    throw InvalidArgument("dlpack", "expected bf16, f16, f32, i32 or i64, got type code " +
+                                        std::to_string(source.dtype.code) + " of " +
+                                        std::to_string(source.dtype.bits) + " bits and " +
+                                        std::to_string(source.dtype.lanes) + " lanes");
+  }
+  const std::optional<Device> device = device_of(source.device);
+  if (!device) {
+    throw InvalidArgument(
+        "dlpack", "expected a CPU or CUDA tensor, got device type " + std::to_string(source.device.type));
+  }
+  if (source.ndim < 0 || source.ndim > TensorView::kMaxRank) {
+    throw InvalidArgument("dlpack", "expected at most " + std::to_string(TensorView::kMaxRank) +
+                                        " dimensions, got " + std::to_string(source.ndim));
+  }
+  const std::span<const std::int64_t> shape(source.shape, static_cast<std::size_t>(source.ndim));
+  void* data = static_cast<std::byte*>(source.data) + source.byte_offset;
+  const TensorView view =
+      source.strides == nullptr
+          ? TensorView(data, *dtype, shape, *device)
+          : TensorView(data, *dtype, shape, std::span(source.strides, shape.size()), *device);
+  std::shared_ptr<void> owner(managed, [](void* memory) {
+    auto* tensor = static_cast<dlpack::ManagedTensor*>(memory);
+    if (tensor->deleter != nullptr) tensor->deleter(tensor);
+  });
+  return over(view, std::move(owner));
+}
+
+DLManagedTensor* Tensor::to_dlpack() const {
+  auto holder = std::make_unique<Export>();
+  holder->tensor = *this;
+  std::ranges::copy(view_.shape(), holder->shape.begin());
+  std::ranges::copy(view_.strides(), holder->strides.begin());
+  holder->managed.tensor = {
+      .data = data(),
+      .device = {device().is_cpu() ? dlpack::kCpu : dlpack::kCuda, device().index},
+      .ndim = std::max(rank(), 0),
+      .dtype = datatype_of(dtype()),
+      .shape = holder->shape.data(),
+      .strides = holder->strides.data(),
+      .byte_offset = 0,
+  };
+  holder->managed.manager = holder.get();
+  holder->managed.deleter = [](dlpack::ManagedTensor* self) { delete static_cast<Export*>(self->manager); };
+  return reinterpret_cast<DLManagedTensor*>(&holder.release()->managed);
+}
+
+}  // namespace fla

@@ -1,0 +1,67 @@
+#include "fla/core/environment.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+#include "fla/core/errors.h"
+
+namespace fla {
+namespace {
+
+constexpr std::array kVariables{
+    Variable{"FLA_DISABLE_BACKEND_DISPATCH", "switch", "0", "bypass all dispatch: the original kernels only"},
+    Variable{"FLA_BACKEND_ORDER", "op=backend|backend;op=…", "",
+             "the order for an op; what is not named is left out"},
+    Variable{"FLA_BACKEND_ALLOW", "backend,op.backend,…", "",
+             "only these backends, for every op or for that op alone"},
+    Variable{"FLA_BACKEND_DENY", "backend,op.backend,…", "",
+             "never these backends, for every op or for that op alone"},
+    Variable{"FLA_BACKEND_REQUIRE", "op=backend;op=…", "",
+             "that backend or an error that carries its reason"},
+    Variable{"FLA_ON_FAILURE", "raise, fallback", "raise",
+             "whether a backend that failed before it wrote anything is an error or passes the call on"},
+    Variable{"FLA_CHECK_VERIFIERS", "switch", "0",
+             "ask every verifier twice and report one that is not pure (slow, for debugging)"},
+    Variable{"FLA_LOG_LEVEL", "trace, debug, info, warn, error, off", "warn", "what the logger `fla` writes"},
+    Variable{"FLA_NUM_THREADS", "1 to 1024", "OpenMP's choice", "CPU threads"},
+};
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+}  // namespace
+
+std::span<const Variable> variables() { return kVariables; }
+
+std::optional<std::string> environment(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+bool parse_switch(std::string_view variable, std::string_view value) {
+  constexpr std::array<std::string_view, 4> on{"1", "true", "on", "yes"}, off{"0", "false", "off", "no"};
+  const auto matches = [value](std::string_view word) { return equal_ignoring_case(word, value); };
+  if (std::ranges::any_of(on, matches)) return true;
+  if (std::ranges::any_of(off, matches)) return false;
+  throw ConfigError(std::string(variable) + ": expected one of 0 1 true false on off yes no, got '" +
+                    std::string(value) + "'");
+}
+
+std::int64_t parse_number(std::string_view variable, std::string_view value, std::int64_t low,
+                          std::int64_t high) {
+  std::int64_t number = 0;
+  const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || stop != value.data() + value.size() || number < low || number > high) {
+    throw ConfigError(std::string(variable) + ": expected a whole number from " + std::to_string(low) +
+                      " to " + std::to_string(high) + ", got '" + std::string(value) + "'");
+  }
+  return number;
+}
+
+}  // namespace fla

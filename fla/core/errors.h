@@ -1,0 +1,50 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "fla/core/export.h"
+
+namespace fla {
+
+/// Base of everything the library throws.
+class FLA_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An argument of a call is wrong. Nothing has run and nothing was written.
+class FLA_API InvalidArgument : public Error {
+ public:
+  /// The message reads "<argument>: <what was expected, what came>".
+  InvalidArgument(std::string_view argument, std::string_view what);
+
+  const std::string& argument() const { return argument_; }
+
+ private:
+  std::string argument_;
+};
+
+/// A setting (environment variable, policy) is wrong. The settings that were in force stay.
+class FLA_API ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A backend failed, or the one that was required did not take the call.
+class FLA_API BackendError : public Error {
+ public:
+  /// What the backend knows about the caller's memory at the moment of the failure.
+  enum class Wrote { nothing, maybe };
+
+  explicit BackendError(const std::string& what, Wrote wrote = Wrote::maybe) : Error(what), wrote_(wrote) {}
+
+  /// Only a failure that wrote nothing may fall back to another backend.
+  Wrote wrote() const { return wrote_; }
+
+ private:
+  Wrote wrote_;
+};
+
+}  // namespace fla

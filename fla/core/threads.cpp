@@ -1,0 +1,110 @@
+#include "fla/core/threads.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "fla/core/environment.h"
+#include "fla/core/errors.h"
+#include "fla/core/fork.h"
+
+namespace fla {
+namespace {
+
+std::atomic<int> from_environment{0};  // 0: not set
+std::atomic<int> from_program{0};
+
+struct Region {
+  detail::ParallelBody body;
+  void* context;
+  std::int64_t tasks;
+  int threads;
+  std::atomic<std::int64_t> next{0};
+
+  void work(int thread) {
+    for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;)
+      body(context, task, thread);
+  }
+};
+
+void run_on_openmp(Region& region) {
+#pragma omp parallel num_threads(region.threads)
+  region.work(omp_get_thread_num());
+}
+
+// OpenMP's pool hangs on the thread that opened it. The one thread that survives a fork still points to a
+// pool whose workers are gone, and would wait for them for ever; a thread that was born in the child opens a
+// pool of its own.
+class Leader {
+ public:
+  void run(Region& region) {
+    std::unique_lock lock(mutex_);
+    region_ = &region;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return region_ == nullptr; });
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return region_ != nullptr; });
+      run_on_openmp(*region_);
+      region_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Region* region_ = nullptr;
+  std::thread thread_{[this] { serve(); }};
+};
+
+Leader& leader_of_this_process() {
+  static Leader* leader = nullptr;  // reached by the forked thread alone; a grandchild makes its own
+  static pid_t owner = 0;
+  if (const pid_t self = ::getpid(); leader == nullptr || owner != self) {
+    leader = new Leader;
+    owner = self;
+  }
+  return *leader;
+}
+
+}  // namespace
+
+int num_threads() {
+  if (const int count = from_program.load(std::memory_order_relaxed)) return count;
+  if (const int count = from_environment.load(std::memory_order_relaxed)) return count;
+  return std::max(1, omp_get_max_threads());
+}
+
+void set_num_threads(int count) {
+  if (count < 0) throw InvalidArgument("count", "expected 0 or more threads, got " + std::to_string(count));
+  from_program.store(count, std::memory_order_relaxed);
+}
+
+int thread_count_of_environment() {
+  const auto value = environment("FLA_NUM_THREADS");
+  return value ? static_cast<int>(parse_number("FLA_NUM_THREADS", *value, 1, 1024)) : 0;
+}
+
+void obey_thread_count(int count) { from_environment.store(count, std::memory_order_relaxed); }
+
+void detail::parallel_for(std::int64_t tasks, ParallelBody body, void* context) {
+  Region region{body, context, tasks, static_cast<int>(std::clamp<std::int64_t>(tasks, 1, num_threads()))};
+  if (region.threads == 1) {
+    region.work(0);
+  } else if (is_forked_thread()) {
+    leader_of_this_process().run(region);
+  } else {
+    run_on_openmp(region);
+  }
+}
+
+}  // namespace fla

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "fla/core/export.h"
+
+namespace fla {
+
+/// How many threads CPU kernels use: FLA_NUM_THREADS, or as many as OpenMP would.
+FLA_API int num_threads();
+
+/// Sets it for the process; 0 goes back to what the environment says. Throws InvalidArgument for a negative
+/// count.
+FLA_API void set_num_threads(int count);
+
+/// What FLA_NUM_THREADS says now, 0 when it is not set. Throws ConfigError.
+int thread_count_of_environment();
+
+/// Takes that count; the dispatch does, with the rest of the environment.
+void obey_thread_count(int count);
+
+namespace detail {
+using ParallelBody = void (*)(void* context, std::int64_t task, int thread);
+FLA_API void parallel_for(std::int64_t tasks, ParallelBody body, void* context);
+}  // namespace detail
+
+/// Calls body(task, thread) once for every task in [0, tasks), on up to num_threads() threads, in no
+/// particular order; `thread` is in [0, num_threads()). Returns when all are done. The body must not throw.
+/// Works in a forked child, whatever the parent's threads were doing.
+template <class Body>
+void parallel_for(std::int64_t tasks, Body&& body) {
+  using Plain = std::remove_reference_t<Body>;
+  detail::parallel_for(
+      tasks,
+      [](void* context, std::int64_t task, int thread) { (*static_cast<Plain*>(context))(task, thread); },
+      const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+}  // namespace fla

@@ -1,0 +1,198 @@
+#include "fla/dispatch/counters.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include "fla/core/fork.h"
+#include "fla/core/logging.h"
+#include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/registry_state.h"
+
+namespace fla {
+namespace dispatch {
+
+constinit thread_local ThreadState thread_state;
+
+namespace {
+
+struct Name {
+  std::string op, function, backend;
+  friend auto operator<=>(const Name&, const Name&) = default;
+};
+
+struct Totals {
+  std::uint64_t taken = 0, failed = 0, fell_back = 0;
+  std::map<std::tuple<const char*, const char*, unsigned>, std::uint64_t> refused;  // wording, file, line
+
+  void add(const CounterCell& cell) {
+    taken += cell.taken.load(std::memory_order_relaxed);
+    failed += cell.failed.load(std::memory_order_relaxed);
+    fell_back += cell.fell_back.load(std::memory_order_relaxed);
+    for (const CounterCell::Reason& reason : cell.reasons) {
+      const char* text = reason.text.load(std::memory_order_acquire);
+      if (text == nullptr) break;
+      refused[{text, reason.file.load(std::memory_order_relaxed),
+               reason.line.load(std::memory_order_relaxed)}] += reason.count.load(std::memory_order_relaxed);
+    }
+  }
+};
+
+class Cells;
+
+constinit std::mutex mutex;
+const bool guarded = (guard_against_fork(ForkOrder::counters, mutex), true);
+
+// Never freed: threads may end after static objects are gone.
+struct Shared {
+  std::vector<Name> names;
+  std::map<Name, std::uint32_t> numbers;
+  std::vector<Totals> ended;  // of threads that are gone
+  std::set<Cells*> alive;
+  std::set<std::uint32_t> logged;
+  std::set<std::tuple<std::uint32_t, const char*, unsigned>> logged_refusals;
+};
+Shared& shared() {
+  static Shared& instance = *new Shared;
+  return instance;
+}
+
+/// The calling thread's cells. Another thread reads them under the mutex; they move only under it.
+class Cells {
+ public:
+  Cells() {
+    const std::lock_guard lock(mutex);
+    shared().alive.insert(this);
+  }
+  ~Cells() {
+    const std::lock_guard lock(mutex);
+    fold();
+    shared().alive.erase(this);
+    thread_state.cells = nullptr;
+    thread_state.cell_count = 0;
+  }
+  Cells(const Cells&) = delete;
+  Cells& operator=(const Cells&) = delete;
+
+  void grow() {
+    const std::lock_guard lock(mutex);
+    fold();
+    count_ = static_cast<std::uint32_t>(shared().names.size() + 8);
+    cells_ = std::make_unique<CounterCell[]>(count_);
+    thread_state.cells = cells_.get();
+    thread_state.cell_count = count_;
+  }
+
+  const CounterCell* find(std::uint32_t counter) const {
+    return counter < count_ ? &cells_[counter] : nullptr;
+  }
+
+ private:
+  void fold() {
+    Shared& all = shared();
+    all.ended.resize(std::max<std::size_t>(all.ended.size(), count_));
+    for (std::uint32_t i = 0; i < count_; ++i) all.ended[i].add(cells_[i]);
+  }
+
+  std::unique_ptr<CounterCell[]> cells_;
+  std::uint32_t count_ = 0;
+};
+
+CounterCell& cell(std::uint32_t counter) {
+  if (counter >= thread_state.cell_count) {
+    thread_local const auto cells =
+        std::make_unique<Cells>();  // on the heap: a fork leaves other threads' alone
+    cells->grow();
+  }
+  return thread_state.cells[counter];
+}
+
+std::string line_for(std::uint32_t counter, std::string_view rest) {
+  const std::lock_guard lock(mutex);
+  const Name& name = shared().names[counter];
+  return "[FLA Backend] " + name.op + "." + name.function + " -> " + name.backend + std::string(rest);
+}
+
+}  // namespace
+
+std::uint32_t new_counter(std::string_view op, std::string_view function, std::string_view backend) {
+  const std::lock_guard lock(mutex);
+  Shared& all = shared();
+  Name name{std::string(op), std::string(function), std::string(backend)};
+  const auto [found, added] = all.numbers.try_emplace(name, static_cast<std::uint32_t>(all.names.size()));
+  if (added) all.names.push_back(std::move(name));
+  return found->second;
+}
+
+void count_first(std::uint32_t counter) {
+  CounterCell& counters = cell(counter);
+  if (counters.taken.load(std::memory_order_relaxed) == 0) CounterCell::increment(counters.taken);
+  {
+    const std::lock_guard lock(mutex);
+    if (!shared().logged.insert(counter).second) return;
+  }
+  if (log_enabled(spdlog::level::info)) log(spdlog::level::info, line_for(counter, ""));
+}
+
+void count_refusal_first(const Candidate& candidate, const Verdict& verdict) {
+  auto& reasons = cell(candidate.counter).reasons;
+  // The last place takes whatever finds no other, so that a verifier of many branches is counted whole.
+  auto place =
+      std::ranges::find_if(reasons.begin(), reasons.end() - 1, [](const CounterCell::Reason& reason) {
+        return reason.text.load(std::memory_order_relaxed) == nullptr;
+      });
+  const bool is_last = place == reasons.end() - 1;
+  if (place->text.load(std::memory_order_relaxed) == nullptr) {
+    place->file.store(is_last ? "" : verdict.file(), std::memory_order_relaxed);
+    place->line.store(is_last ? 0 : verdict.line(), std::memory_order_relaxed);
+    place->text.store(is_last ? "other reasons" : verdict.text(), std::memory_order_release);
+  }
+  CounterCell::increment(place->count);
+  if (is_last) return;
+  {
+    const std::lock_guard lock(mutex);
+    if (!shared().logged_refusals.emplace(candidate.counter, verdict.text(), verdict.line()).second) return;
+  }
+  const auto level = verdict.failed() ? spdlog::level::warn : spdlog::level::info;
+  if (!log_enabled(level)) return;
+  log(level, line_for(candidate.counter, (verdict.failed() ? ": " : " refused: ") + verdict.reason()));
+}
+
+void count_failure(const Candidate& candidate, bool fell_back) {
+  CounterCell& counters = cell(candidate.counter);
+  CounterCell::increment(counters.failed);
+  if (fell_back) CounterCell::increment(counters.fell_back);
+}
+
+}  // namespace dispatch
+
+std::vector<BackendCounters> counters() {
+  using namespace dispatch;
+  const std::lock_guard lock(mutex);
+  const Shared& all = shared();
+  std::vector<BackendCounters> found;
+  for (std::uint32_t i = 0; i < all.names.size(); ++i) {
+    Totals totals = i < all.ended.size() ? all.ended[i] : Totals{};
+    for (const Cells* cells : all.alive) {
+      if (const CounterCell* counted = cells->find(i)) totals.add(*counted);
+    }
+    BackendCounters row{.op = all.names[i].op,
+                        .function = all.names[i].function,
+                        .backend = all.names[i].backend,
+                        .taken = totals.taken,
+                        .failed = totals.failed,
+                        .fell_back = totals.fell_back,
+                        .refused = {}};
+    for (const auto& [reason, count] : totals.refused) {
+      const auto& [text, file, line] = reason;
+      row.refused.push_back({text, std::string(file) + ":" + std::to_string(line), count});
+    }
+    found.push_back(std::move(row));
+  }
+  return found;
+}
+
+}  // namespace fla

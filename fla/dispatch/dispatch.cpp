@@ -1,0 +1,88 @@
+#include "fla/dispatch/dispatch.h"
+
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fla/core/errors.h"
+#include "fla/core/fork.h"
+#include "fla/core/logging.h"
+#include "fla/dispatch/registry_state.h"
+
+namespace fla::dispatch {
+namespace {
+
+constinit std::mutex messages_mutex;
+const bool guarded = (guard_against_fork(ForkOrder::messages, messages_mutex), true);
+
+/// A copy of the message that lives for ever, as verdicts want it. After so many different ones, a general
+/// word.
+const char* kept(const char* message) {
+  constexpr std::size_t kMost = 256;
+  static auto& messages = *new std::set<std::string>;
+  const std::lock_guard lock(messages_mutex);
+  if (const auto found = messages.find(message); found != messages.end()) return found->c_str();
+  return messages.size() < kMost ? messages.emplace(message).first->c_str() : "an exception";
+}
+
+std::string full_name(const FunctionBase& function) {
+  return std::string(function.op()) + "." + std::string(function.name());
+}
+
+}  // namespace
+
+Verdict verifier_failed(const Candidate&) {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return Verdict::failure(kept(error.what()));
+  } catch (...) {
+    return Verdict::failure("an exception of unknown type");
+  }
+}
+
+Verdict ask_twice(const Candidate& candidate, const void* args, std::size_t size) {
+  const auto* bytes = static_cast<const std::byte*>(args);
+  const std::vector<std::byte> before(bytes, bytes + size);
+  const Verdict first = ask(candidate, args);
+  const Verdict second = ask(candidate, args);
+  if (std::memcmp(before.data(), bytes, size) != 0)
+    return Verdict::failure("it is not pure: it changed the arguments");
+  if (!(first == second)) return Verdict::failure("it is not pure: asked twice, it gave two answers");
+  return first;
+}
+
+void raise_required(const FunctionBase& function, const Snapshot& snapshot, const void* args) {
+  std::string why = snapshot.required_out;
+  if (snapshot.begin != snapshot.end) why = "refused: " + ask(*snapshot.begin, args).reason();
+  throw BackendError(full_name(function) + ": backend " + snapshot.required + " is required and " + why,
+                     BackendError::Wrote::nothing);
+}
+
+void handle_failure(const FunctionBase& function, const Snapshot& snapshot, const Candidate& candidate) {
+  const std::string who =
+      full_name(function) + ": backend " + std::string(candidate.backend->info().name) + " failed";
+  try {
+    throw;
+  } catch (const BackendError& error) {
+    const bool goes_on =
+        snapshot.fall_back && !snapshot.must_take && error.wrote() == BackendError::Wrote::nothing;
+    count_failure(candidate, goes_on);
+    if (!goes_on) throw;
+    log(spdlog::level::warn, "[FLA Backend] " + who + ", the call goes on: " + error.what());
+  } catch (const Error&) {
+    count_failure(candidate, false);
+    throw;
+  } catch (const std::exception& error) {
+    count_failure(candidate, false);
+    std::throw_with_nested(BackendError(who + ": " + error.what()));
+  } catch (...) {
+    count_failure(candidate, false);
+    std::throw_with_nested(BackendError(who + ": an exception of unknown type"));
+  }
+}
+
+}  // namespace fla::dispatch

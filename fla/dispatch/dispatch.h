@@ -1,0 +1,226 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/dispatch/backend.h"
+#include "fla/dispatch/counters.h"
+#include "fla/dispatch/policy.h"
+#include "fla/dispatch/verdict.h"
+
+/// The decorator. In an op's source file
+///
+///     DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) { … the original kernel … }
+///
+/// defines the public function chunk_kda: it validates the arguments, asks the op's backends in ascending
+/// priority, gives the call to the first that is available, enabled and whose verifier says yes, and runs the
+/// braces otherwise. The op's header declares `chunk_kda` and, in namespace original, `original::chunk_kda`,
+/// which validates and runs the braces whatever the settings are. DISPATCH stands in the namespace of both.
+///
+/// The choice is made on an immutable list behind an atomic pointer: no lock, no allocation, no text on the
+/// way.
+namespace fla::dispatch {
+
+/// One backend that a call may go to: available, enabled, allowed.
+struct Candidate {
+  Verdict (*verify)(const BaseBackend&, const void*);
+  void (*run)();
+  BaseBackend* backend;
+  std::uint32_t counter;
+};
+
+/// Who is asked for one function under one policy, in order. Immutable, and never freed: a call may hold it
+/// for as long as it runs. Equal policies share one.
+struct Snapshot {
+  const Candidate* begin = nullptr;
+  const Candidate* end = nullptr;
+  std::uint32_t original_counter = 0;
+  bool only_original = true;     ///< nobody is to be asked
+  bool must_take = false;        ///< FLA_BACKEND_REQUIRE: the original kernel is no answer
+  bool fall_back = false;        ///< FLA_ON_FAILURE=fallback
+  bool check_verifiers = false;  ///< FLA_CHECK_VERIFIERS=1
+  std::string required;          ///< the backend that must take the call
+  std::string required_out;      ///< why it cannot take any, when it cannot
+};
+
+/// What the dispatch keeps for a thread.
+struct ThreadState {
+  ScopedPolicy::Frame* scope = nullptr;
+  CounterCell* cells = nullptr;
+  std::uint32_t cell_count = 0;
+};
+extern FLA_API constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+/// An entry point, its types erased: what the registry, explain and plans know of it.
+class FLA_API FunctionBase {
+ public:
+  /// What an entry point is, apart from its types.
+  struct Description {
+    std::string_view op, name;
+    const std::type_info* signature;
+    const std::type_info* args_type;
+    ArgumentTable arguments;
+    void (*validate)(const void* args);
+  };
+
+  explicit FunctionBase(const Description& description);
+  FunctionBase(const FunctionBase&) = delete;
+  FunctionBase& operator=(const FunctionBase&) = delete;
+
+  std::string_view op() const { return description_.op; }
+  std::string_view name() const { return description_.name; }
+  const Description& description() const { return description_; }
+
+  /// The list that holds for the calling thread now.
+  const Snapshot& snapshot() const {
+    if (thread_state.scope == nullptr) [[likely]] {
+      if (const Snapshot* current = snapshot_.load(std::memory_order_acquire)) [[likely]]
+        return *current;
+    }
+    return find_snapshot();
+  }
+
+ private:
+  friend class Registry;
+  const Snapshot& find_snapshot() const;
+
+  Description description_;
+  mutable std::atomic<const Snapshot*> snapshot_{nullptr};
+};
+
+// The rare ways, out of line. The first time a thread counts something it is logged, once a process.
+FLA_API void count_first(std::uint32_t counter);
+FLA_API void count_refusal_first(const Candidate& candidate, const Verdict& verdict);
+FLA_API void count_failure(const Candidate& candidate, bool fell_back);
+FLA_API Verdict verifier_failed(const Candidate& candidate);
+FLA_API Verdict ask_twice(const Candidate& candidate, const void* args, std::size_t size);
+[[noreturn]] FLA_API void raise_required(const FunctionBase& function, const Snapshot& snapshot,
+                                         const void* args);
+/// Inside a catch block: returns when the call may go on to the next backend, throws otherwise.
+FLA_API void handle_failure(const FunctionBase& function, const Snapshot& snapshot,
+                            const Candidate& candidate);
+
+inline void count_taken(std::uint32_t counter) {
+  ThreadState& thread = thread_state;
+  if (counter < thread.cell_count) [[likely]] {
+    CounterCell::Count& taken = thread.cells[counter].taken;
+    const std::uint64_t before = taken.load(std::memory_order_relaxed);
+    taken.store(before + 1, std::memory_order_relaxed);
+    if (before != 0) [[likely]]
+      return;
+  }
+  count_first(counter);
+}
+
+inline void count_refusal(const Candidate& candidate, const Verdict& verdict) {
+  ThreadState& thread = thread_state;
+  if (candidate.counter < thread.cell_count) [[likely]] {
+    for (CounterCell::Reason& reason : thread.cells[candidate.counter].reasons) {
+      const char* text = reason.text.load(std::memory_order_relaxed);
+      if (text == verdict.text() && reason.line.load(std::memory_order_relaxed) == verdict.line()) {
+        return CounterCell::increment(reason.count);
+      }
+      if (text == nullptr) break;
+    }
+  }
+  count_refusal_first(candidate, verdict);
+}
+
+inline Verdict ask(const Candidate& candidate, const void* args) {
+  if (candidate.verify == nullptr) return accept();
+  try {
+    return candidate.verify(*candidate.backend, args);
+  } catch (...) {
+    return verifier_failed(candidate);
+  }
+}
+
+template <class Result, class Args>
+class Function : public FunctionBase {
+ public:
+  using Original = Result (*)(const Args&);
+  using Run = Result (*)(BaseBackend&, const Args&);
+
+  Function(std::string_view op, std::string_view name, Original kernel)
+      : FunctionBase({op, name, &typeid(Result(const Args&)), &typeid(Args), table(), validator()}),
+        original_(kernel) {}
+
+  Result operator()(const Args& args) const {
+    if constexpr (requires { validate_arguments(args); }) validate_arguments(args);
+    const Snapshot& snapshot = this->snapshot();
+    return snapshot.only_original ? run_original(snapshot, args) : ask_in_turn(snapshot, args);
+  }
+
+  Result original(const Args& args) const {
+    if constexpr (requires { validate_arguments(args); }) validate_arguments(args);
+    return original_(args);
+  }
+
+  Original original_kernel() const { return original_; }
+
+ private:
+  [[gnu::noinline]] Result ask_in_turn(const Snapshot& snapshot, const Args& args) const {
+    for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
+      const Verdict verdict =
+          snapshot.check_verifiers ? ask_twice(*candidate, &args, sizeof(Args)) : ask(*candidate, &args);
+      if (!verdict.ok()) {
+        count_refusal(*candidate, verdict);
+        continue;
+      }
+      count_taken(candidate->counter);
+      try {
+        return reinterpret_cast<Run>(candidate->run)(*candidate->backend, args);
+      } catch (...) {
+        handle_failure(*this, snapshot, *candidate);
+      }
+    }
+    if (snapshot.must_take) [[unlikely]]
+      raise_required(*this, snapshot, &args);
+    return run_original(snapshot, args);
+  }
+
+  Result run_original(const Snapshot& snapshot, const Args& args) const {
+    count_taken(snapshot.original_counter);
+    return original_(args);
+  }
+
+  static ArgumentTable table() {
+    if constexpr (requires { Args::arguments(); }) return Args::arguments();
+    return {};
+  }
+
+  static constexpr auto validator() -> void (*)(const void*) {
+    if constexpr (requires(const Args& args) { validate_arguments(args); }) {
+      return [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); };
+    } else {
+      return nullptr;
+    }
+  }
+
+  Original original_;
+};
+
+template <class Result, class Args>
+Function<Result, Args> function_type(Result (*)(const Args&));
+template <class Result, class Args>
+Args argument_type(Result (*)(const Args&));
+
+}  // namespace fla::dispatch
+
+#define DISPATCH(OP, RESULT, NAME, ARGS)                                                                 \
+  static RESULT NAME##_kernel(ARGS);                                                                     \
+  static const decltype(::fla::dispatch::function_type(&NAME##_kernel)) NAME##_function{OP, #NAME,       \
+                                                                                        &NAME##_kernel}; \
+  RESULT NAME(const decltype(::fla::dispatch::argument_type(&NAME##_kernel))& args) {                    \
+    return NAME##_function(args);                                                                        \
+  }                                                                                                      \
+  RESULT original::NAME(const decltype(::fla::dispatch::argument_type(&NAME##_kernel))& args) {          \
+    return NAME##_function.original(args);                                                               \
+  }                                                                                                      \
+  static RESULT NAME##_kernel(ARGS)

@@ -1,0 +1,128 @@
+#include "fla/dispatch/explain.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fla/core/errors.h"
+#include "fla/dispatch/plan.h"
+#include "fla/dispatch/registry_state.h"
+
+namespace fla {
+namespace dispatch {
+namespace {
+
+void check_type(const FunctionBase& function, const std::type_info& given, const std::type_info& expected) {
+  if (given != expected) {
+    throw InvalidArgument("args", "expected the arguments of " + std::string(function.op()) + "." +
+                                      std::string(function.name()) + ", got those of another function");
+  }
+}
+
+void validate(const FunctionBase& function, const void* args) {
+  if (const auto check = function.description().validate) check(args);
+}
+
+}  // namespace
+
+Explanation explain(std::string_view op, std::string_view name, const std::type_info& type,
+                    const void* args) {
+  Registry& registry = Registry::instance();
+  const FunctionBase& function = registry.function(op, name);
+  check_type(function, type, *function.description().args_type);
+  validate(function, args);
+  const Registry::Lineup lineup = registry.lineup(function);
+
+  Explanation explanation{
+      .op = std::string(op), .function = std::string(name), .selected = {}, .error = {}, .rows = {}};
+  explanation.dispatch_enabled = !lineup.policy.disable_dispatch.value_or(false);
+  const auto required = lineup.policy.require.find(std::string(op));
+  for (const Registry::Candidacy& candidacy : lineup.candidates) {
+    const Entry& entry = *candidacy.entry;
+    Explanation::Row row{
+        entry.name, entry.info.priority, candidacy.standing.state, candidacy.standing.reason, {}};
+    if (row.state.empty()) {
+      const Verdict verdict = ask({candidacy.verify, nullptr, entry.backend.get(), 0}, args);
+      row.reason = verdict.reason();
+      if (!verdict.ok()) {
+        row.state = verdict.failed() ? "failed" : "refused";
+        if (!verdict.failed()) row.place = std::string(verdict.file()) + ":" + std::to_string(verdict.line());
+      } else if (explanation.dispatch_enabled && explanation.selected.empty()) {
+        row.state = "selected";
+        explanation.selected = entry.name;
+      } else {
+        row.state = "accepted";
+      }
+    }
+    if (required != lineup.policy.require.end() && entry.name == required->second &&
+        row.state != "selected") {
+      explanation.error = "backend " + entry.name + " is required and " + row.state + ": " + row.reason;
+    }
+    explanation.rows.push_back(std::move(row));
+  }
+  if (!explanation.selected.empty() || !explanation.error.empty()) return explanation;
+  if (required != lineup.policy.require.end()) {
+    explanation.error = "backend " + required->second + " is required and is gone";
+  } else {
+    explanation.selected = "original";
+  }
+  return explanation;
+}
+
+Choice choose(std::string_view op, std::string_view name, const std::type_info& signature, const void* args) {
+  const FunctionBase& function = Registry::instance().function(op, name);
+  check_type(function, signature, *function.description().signature);
+  validate(function, args);
+  const Snapshot& snapshot = function.snapshot();
+  for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
+    const Verdict verdict = ask(*candidate, args);
+    if (verdict.ok()) {
+      return {&function, candidate->run, candidate->backend, candidate->counter,
+              candidate->backend->info().name};
+    }
+    count_refusal(*candidate, verdict);
+  }
+  if (snapshot.must_take) raise_required(function, snapshot, args);
+  return {&function, nullptr, nullptr, snapshot.original_counter, "original"};
+}
+
+}  // namespace dispatch
+
+std::string Explanation::text() const {
+  std::size_t name_width = 8, state_width = 8;
+  for (const Row& row : rows) {
+    name_width = std::max(name_width, row.name.size());
+    state_width = std::max(state_width, row.state.size());
+  }
+  const auto line = [&](const std::string& name, const std::string& priority, const std::string& state,
+                        const std::string& reason) {
+    std::string text = "  " + name + std::string(name_width + 2 - name.size(), ' ');
+    text += std::string(4 - std::min<std::size_t>(4, priority.size()), ' ') + priority + "  " + state;
+    if (!reason.empty()) text += std::string(state_width + 2 - state.size(), ' ') + reason;
+    return text + "\n";
+  };
+  std::string text = op + "." + function + " -> " + (selected.empty() ? "error: " + error : selected);
+  text += dispatch_enabled ? "\n" : "  (dispatch is disabled)\n";
+  for (const Row& row : rows) text += line(row.name, std::to_string(row.priority), row.state, row.reason);
+  const std::string fallback = selected == "original" ? "selected" : "";
+  return text + line("original", "-", fallback.empty() ? "fallback" : fallback, "");
+}
+
+std::string Explanation::json() const {
+  using nlohmann::ordered_json;
+  ordered_json backends = ordered_json::array();
+  for (const Row& row : rows) {
+    ordered_json item{
+        {"name", row.name}, {"priority", row.priority}, {"state", row.state}, {"reason", row.reason}};
+    if (!row.place.empty()) item["place"] = row.place;
+    backends.push_back(std::move(item));
+  }
+  ordered_json all{{"op", op},
+                   {"function", function},
+                   {"dispatch", dispatch_enabled ? "enabled" : "disabled"},
+                   {"selected", selected.empty() ? ordered_json(nullptr) : ordered_json(selected)}};
+  if (!error.empty()) all["error"] = error;
+  all["backends"] = std::move(backends);
+  return all.dump();
+}
+
+}  // namespace fla

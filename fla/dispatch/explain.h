@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <vector>
+
+#include "fla/core/export.h"
+
+namespace fla {
+
+/// What would become of a call, and why.
+struct Explanation {
+  struct Row {
+    std::string name{};
+    int priority = 0;
+    /// unavailable, disabled, denied, not_implemented, refused, failed (the verifier threw), accepted
+    /// (somebody before it takes the call) or selected
+    std::string state{};
+    std::string reason{};
+    std::string place{};  ///< of a refusal: file:line of the verifier
+  };
+
+  std::string op, function;
+  bool dispatch_enabled = true;
+  std::string
+      selected;  ///< a backend, "original", or empty when the call would throw; then `error` says what
+  std::string error;
+  std::vector<Row> rows;  ///< in the order in which backends are asked
+
+  FLA_API std::string text() const;
+  FLA_API std::string json() const;  ///< one line
+};
+
+namespace dispatch {
+FLA_API Explanation explain(std::string_view op, std::string_view function, const std::type_info& type,
+                            const void* args);
+}
+
+/// Who would take this call on this thread now, who would not, and why. A function that is called like its op
+/// is the op's front door and stands for the function that it would pick. Runs no kernel, touches no data,
+/// counts and logs nothing. Throws InvalidArgument for an op or function that does not exist, or for
+/// arguments that a call would refuse.
+template <class Args>
+Explanation explain(std::string_view op, std::string_view function, const Args& args) {
+  if constexpr (requires { front_door(args); }) {
+    if (function == op) function = front_door(args);
+  }
+  return dispatch::explain(op, function, typeid(Args), &args);
+}
+
+}  // namespace fla

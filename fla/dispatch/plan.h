@@ -1,0 +1,71 @@
+#pragma once
+
+#include <string_view>
+#include <typeinfo>
+
+#include "fla/dispatch/dispatch.h"
+
+namespace fla {
+
+/// A choice that was made once, to be called many times. A call goes straight to the chosen kernel: it asks
+/// nobody and checks nothing. So every call's arguments must have what the planned ones had (sizes, dtypes,
+/// devices, strides, options, which tensors are there) and be right; only pointers, contents and `scale` may
+/// differ. Settings that change later do not change a plan. A backend that fails is raised, whatever
+/// FLA_ON_FAILURE says. Copies are cheap; a plan may be called from several threads at once.
+template <class Args>
+class Plan {
+ public:
+  using Result = typename Args::Result;
+  using Run = Result (*)(BaseBackend&, const Args&);
+  using Original = Result (*)(const Args&);
+
+  Result operator()(const Args& args) const {
+    dispatch::count_taken(counter_);
+    return original_ != nullptr ? original_(args) : run_(*backend_, args);
+  }
+
+  /// The chosen backend's name, or "original".
+  std::string_view backend() const { return name_; }
+
+ private:
+  template <class A>
+  friend Plan<A> plan(std::string_view op, std::string_view function, const A& args);
+
+  Original original_ = nullptr;
+  Run run_ = nullptr;
+  BaseBackend* backend_ = nullptr;
+  std::uint32_t counter_ = 0;
+  std::string_view name_;
+};
+
+namespace dispatch {
+struct Choice {
+  const FunctionBase* function;
+  void (*run)();  ///< null: the original kernel
+  BaseBackend* backend;
+  std::uint32_t counter;
+  std::string_view name;
+};
+/// Validates, asks, counts refusals; throws as a call would.
+FLA_API Choice choose(std::string_view op, std::string_view function, const std::type_info& signature,
+                      const void* args);
+}  // namespace dispatch
+
+/// Chooses for these arguments as a call would, on this thread, now. Throws as a call would.
+template <class Args>
+Plan<Args> plan(std::string_view op, std::string_view function, const Args& args) {
+  using Result = typename Args::Result;
+  const dispatch::Choice choice = dispatch::choose(op, function, typeid(Result(const Args&)), &args);
+  Plan<Args> made;
+  made.counter_ = choice.counter;
+  made.name_ = choice.name;
+  made.backend_ = choice.backend;
+  if (choice.run != nullptr) {
+    made.run_ = reinterpret_cast<typename Plan<Args>::Run>(choice.run);
+  } else {
+    made.original_ = static_cast<const dispatch::Function<Result, Args>*>(choice.function)->original_kernel();
+  }
+  return made;
+}
+
+}  // namespace fla

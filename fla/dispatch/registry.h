@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fla/core/arguments.h"
+#include "fla/core/environment.h"
+#include "fla/core/export.h"
+#include "fla/dispatch/backend.h"
+
+namespace fla {
+
+/// What the registry knows about a backend of an op, under the policy in force.
+struct BackendStatus {
+  BackendInfo info;
+  std::vector<std::string> functions;  ///< those that it implements
+  bool enabled = true;
+  bool available = true;
+  std::string reason;  ///< why it is not available, or not enabled
+  std::vector<Variable> variables;
+};
+
+struct OpStatus {
+  std::string name;
+  std::vector<std::string> functions;
+  ArgumentTable arguments;
+  std::vector<BackendStatus> backends;  ///< in ascending priority
+};
+
+/// Every op of the process, in alphabetical order, its backends loaded.
+FLA_API std::vector<OpStatus> ops();
+
+namespace dispatch {
+
+/// A backend of an op, to be made when the op's backends are loaded. One that throws while it is made stays
+/// in the list as unavailable, with what it said.
+struct Recipe {
+  std::string_view op;
+  std::string_view name;
+  std::unique_ptr<BaseBackend> (*make)();
+  std::vector<Slot> (*slots)();
+};
+
+struct FLA_API Registration {
+  explicit Registration(const Recipe& recipe);
+};
+
+FLA_API std::uint64_t add_backend(std::string_view op, std::unique_ptr<BaseBackend> backend,
+                                  std::vector<Slot> slots);
+FLA_API void remove_backend(std::uint64_t id);
+
+}  // namespace dispatch
+
+/// A backend that a program added itself; it leaves when this object goes. Calls that are under way there
+/// finish: the backend itself lives until the process ends.
+class RegisteredBackend {
+ public:
+  explicit RegisteredBackend(std::uint64_t id) : id_(id) {}
+  RegisteredBackend(RegisteredBackend&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
+  RegisteredBackend& operator=(RegisteredBackend&&) = delete;
+  ~RegisteredBackend() {
+    if (id_ != 0) dispatch::remove_backend(id_);
+  }
+
+ private:
+  std::uint64_t id_;
+};
+
+/// Adds a backend to an op while the program runs. Throws ConfigError when the op does not exist or has a
+/// backend of that name.
+template <class Type>
+[[nodiscard]] RegisteredBackend register_backend(std::string_view op, std::unique_ptr<Type> backend) {
+  return RegisteredBackend(dispatch::add_backend(op, std::move(backend), Type::template slots<Type>()));
+}
+
+}  // namespace fla
+
+/// In a backend's source file, once an op: FLA_REGISTER_BACKEND(kda, cpu_simd, CpuSimdKda).
+#define FLA_REGISTER_BACKEND(OP, NAME, TYPE)                                     \
+  static const ::fla::dispatch::Registration fla_registration_##OP##_##NAME {    \
+    {                                                                            \
+#OP, #NAME,                                                                \
+          []() -> ::std::unique_ptr < ::fla::BaseBackend>                        \
+      { return ::std::make_unique<TYPE>(); }, [] { return TYPE::slots<TYPE>(); } \
+    }                                                                            \
+  }

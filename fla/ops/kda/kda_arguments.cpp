@@ -1,0 +1,138 @@
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "fla/core/errors.h"
+#include "fla/ops/kda/kda.h"
+
+namespace fla {
+namespace {
+
+constexpr std::int64_t kMaxChannels = 256;
+
+std::int64_t index_at(const TensorView& indices, std::int64_t i) {
+  const std::int64_t at = i * indices.stride(0);
+  return indices.dtype() == DType::i64 ? indices.as<const std::int64_t>()[at]
+                                       : indices.as<const std::int32_t>()[at];
+}
+
+void check_sizes(const KdaArgs& args, const AxisSizes& sizes) {
+  const auto channels = [](const char* argument, const char* axis, std::int64_t size) {
+    if (size < 1 || size > kMaxChannels) {
+      throw InvalidArgument(argument,
+                            "expected " + std::string(axis) + " from 1 to 256, got " + std::to_string(size));
+    }
+  };
+  channels("q", "K", sizes[Axis::K]);
+  channels("v", "V", sizes[Axis::V]);
+  if (sizes[Axis::H] < 1) throw InvalidArgument("q", "expected at least one head, got H=0");
+  if (sizes[Axis::HV] < 1 || sizes[Axis::HV] % sizes[Axis::H] != 0) {
+    throw InvalidArgument("v", "expected HV to be a multiple of H=" + std::to_string(sizes[Axis::H]) +
+                                   ", got HV=" + std::to_string(sizes[Axis::HV]));
+  }
+  if (args.out.defined() && args.out.dtype() != args.v.dtype()) {
+    throw InvalidArgument("out", "expected dtype " + std::string(name_of(args.v.dtype())) + " like v, got " +
+                                     std::string(name_of(args.out.dtype())));
+  }
+}
+
+void check_options(const KdaArgs& args) {
+  if (args.lower_bound) {
+    const float bound = *args.lower_bound;
+    if (args.safe_gate && !(bound >= -5 && bound < 0)) {
+      throw InvalidArgument("lower_bound",
+                            "expected a value in [-5, 0) with safe_gate, got " + std::to_string(bound));
+    }
+    if (!(bound < 0))
+      throw InvalidArgument("lower_bound", "expected a negative value, got " + std::to_string(bound));
+  } else if (args.use_gate_in_kernel) {
+    if (args.safe_gate)
+      throw InvalidArgument("lower_bound", "expected a value in [-5, 0) with safe_gate, got none");
+    if (!args.A_log.defined()) {
+      throw InvalidArgument(
+          "A_log", "expected a tensor of shape [HV] with use_gate_in_kernel and no lower_bound, got none");
+    }
+  }
+}
+
+void check_sequences(const KdaArgs& args, const AxisSizes& sizes) {
+  const TensorView& starts = args.cu_seqlens;
+  if (!starts.defined()) return;
+  if (sizes[Axis::B] != 1) {
+    throw InvalidArgument("cu_seqlens",
+                          "expected B=1 with packed sequences, got B=" + std::to_string(sizes[Axis::B]));
+  }
+  if (sizes[Axis::N] < 1)
+    throw InvalidArgument("cu_seqlens",
+                          "expected at least two entries, got " + std::to_string(starts.size(0)));
+  if (!starts.device().is_cpu()) return;
+  const auto entry = [&](std::int64_t i) {
+    return "cu_seqlens[" + std::to_string(i) + "]=" + std::to_string(index_at(starts, i));
+  };
+  if (index_at(starts, 0) != 0)
+    throw InvalidArgument("cu_seqlens", "expected a first entry of 0, got " + entry(0));
+  for (std::int64_t i = 1; i < starts.size(0); ++i) {
+    if (index_at(starts, i) < index_at(starts, i - 1)) {
+      throw InvalidArgument("cu_seqlens",
+                            "expected entries that never fall, got " + entry(i - 1) + " and " + entry(i));
+    }
+  }
+  if (const std::int64_t last = starts.size(0) - 1; index_at(starts, last) != sizes[Axis::T]) {
+    throw InvalidArgument("cu_seqlens", "expected a last entry of T=" + std::to_string(sizes[Axis::T]) +
+                                            ", got " + entry(last));
+  }
+}
+
+}  // namespace
+
+ArgumentTable KdaArgs::arguments() {
+#define FLA_TABLE_STRUCT KdaArgs
+  static constexpr std::array kTable{
+      FLA_KDA_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
+#undef FLA_TABLE_STRUCT
+  return kTable;
+}
+
+void validate_arguments(const KdaArgs& args) {
+  const AxisSizes sizes = check_arguments(KdaArgs::arguments(), &args);
+  check_sizes(args, sizes);
+  check_options(args);
+  check_sequences(args, sizes);
+}
+
+KdaSizes sizes_of(const KdaArgs& args) {
+  return {.B = args.q.size(0),
+          .T = args.q.size(1),
+          .H = args.q.size(2),
+          .HV = args.v.size(2),
+          .K = args.q.size(3),
+          .V = args.v.size(3),
+          .N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0)};
+}
+
+TokenRange tokens_of(const KdaArgs& args, std::int64_t n) {
+  if (!args.cu_seqlens.defined()) return {n, 0, args.q.size(1)};
+  return {0, index_at(args.cu_seqlens, n), index_at(args.cu_seqlens, n + 1)};
+}
+
+float scale_of(const KdaArgs& args) {
+  return args.scale ? *args.scale : 1 / std::sqrt(static_cast<float>(args.q.size(3)));
+}
+
+KdaResult make_result(const KdaArgs& args) {
+  KdaResult result;
+  result.o = args.out.defined() ? Tensor::over(args.out)
+                                : Tensor::empty(args.v.shape(), args.v.dtype(), args.v.device());
+  if (args.final_state.defined()) {
+    result.final_state = Tensor::over(args.final_state);
+  } else if (args.output_final_state) {
+    const KdaSizes sizes = sizes_of(args);
+    const std::int64_t rows = args.state_v_first ? sizes.V : sizes.K,
+                       columns = args.state_v_first ? sizes.K : sizes.V;
+    const DType dtype = args.initial_state.defined() ? args.initial_state.dtype() : DType::f32;
+    result.final_state = Tensor::empty({sizes.N, sizes.HV, rows, columns}, dtype, args.v.device());
+  }
+  return result;
+}
+
+}  // namespace fla

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "fla/ops/kda/kda.h"
+
+namespace fla {
+
+/// The original CPU kernel behind both entry points: the recurrence itself, token by token, in parallel over
+/// sequences and value heads. Takes every call that validates. Throws InvalidArgument for tensors that are
+/// not on the CPU.
+KdaResult recurrent_kda_cpu(const KdaArgs& args);
+
+}  // namespace fla

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "fla/core/errors.h"
+#include "fla/core/threads.h"
+#include "fla/dispatch/policy.h"
+#include "fla/ops/kda/kda.h"
+#include "tests/conformance/kda_agreement.h"
+#include "tests/conformance/laid_out.h"
+#include "tests/core/scoped_environment.h"
+#include "tools/cases/kda_random.h"
+#include "tools/cases/kda_reference.h"
+
+namespace {
+
+using fla_test::ReloadedEnvironment;
+using fla_test::ScopedEnvironment;
+
+/// What the library says about a target that does not exist: "FLA_CPU_SIMD_TARGET: expected … (NEON), got
+/// 'none'".
+std::string complaint() {
+  const fla::cases::KdaCase call = fla::cases::make_kda_case({.T = 1, .H = 1, .K = 4, .V = 4});
+  fla::chunk_kda(call.args);  // the backends have to be loaded for their settings to be read
+  const ScopedEnvironment wrong({{"FLA_CPU_SIMD_TARGET", "none"}});
+  try {
+    fla::reload_environment();
+  } catch (const fla::ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// The targets that this machine has, out of that sentence.
+std::vector<std::string> targets() {
+  const std::string text = complaint();
+  const auto begin = text.find('(') + 1, end = text.find(')');
+  std::vector<std::string> names;
+  std::string name;
+  for (const char letter : text.substr(begin, end - begin) + ",") {
+    if (letter == ',') names.push_back(std::exchange(name, ""));
+    if (letter != ',' && letter != ' ') name += letter;
+  }
+  return names;
+}
+
+TEST(CpuSimdTargets, AnUnknownOneIsAnErrorThatNamesThoseOfTheMachine) {
+  const std::string text = complaint();
+  EXPECT_TRUE(text.starts_with("FLA_CPU_SIMD_TARGET: expected a SIMD target that this machine has ("))
+      << text;
+  EXPECT_TRUE(text.ends_with("), got 'none'")) << text;
+}
+
+class CpuSimdTarget : public testing::TestWithParam<std::string> {
+ protected:
+  /// Both functions, on cpu_simd, against the reference.
+  static void expect_agreement(const fla::KdaArgs& args) {
+    const fla::ScopedPolicy required({.require = {{"kda", "cpu_simd"}}});
+    const fla::cases::KdaReference reference = fla::cases::kda_reference(args);
+    for (const auto run : {fla::chunk_kda, fla::fused_recurrent_kda}) {
+      EXPECT_EQ(fla::conformance::disagreement(run(args), reference, args), "")
+          << fla::conformance::describe(args);
+    }
+  }
+
+  ReloadedEnvironment forced_{{"FLA_CPU_SIMD_TARGET", GetParam()}};
+};
+
+TEST_P(CpuSimdTarget, AgreesOnEveryKindOfData) {
+  for (const fla::cases::KdaData data : fla::cases::kAllKdaData) {
+    for (const fla::DType dtype : {fla::DType::f32, fla::DType::bf16, fla::DType::f16}) {
+      expect_agreement(
+          fla::cases::make_kda_case({.T = 83, .H = 2, .K = 128, .V = 128, .dtype = dtype, .data = data})
+              .args);
+    }
+  }
+}
+
+TEST_P(CpuSimdTarget, AgreesOnEverySizeOfHead) {
+  for (const std::int64_t K : {1, 2, 7, 16, 33, 64, 100, 128, 200, 255, 256}) {
+    for (const std::int64_t V : {1, 3, 8, 24, 31, 64, 96, 128, 250, 256}) {
+      expect_agreement(fla::cases::make_kda_case({.T = 21, .H = 1, .K = K, .V = V}).args);
+    }
+  }
+}
+
+TEST_P(CpuSimdTarget, AgreesOnEveryLengthAroundAChunk) {
+  for (std::int64_t T = 0; T <= 50; ++T) {
+    expect_agreement(fla::cases::make_kda_case({.T = T, .H = 1, .K = 32, .V = 48}).args);
+  }
+}
+
+TEST_P(CpuSimdTarget, AgreesWithStatesOfValuesFirst) {
+  for (const std::int64_t T : {1, 40}) {
+    expect_agreement(
+        fla::cases::make_kda_case({.B = 2,
+                                   .T = T,
+                                   .H = 2,
+                                   .K = 36,
+                                   .V = 20,
+                                   .options = {.output_final_state = true, .state_v_first = true}})
+            .args);
+  }
+}
+
+TEST_P(CpuSimdTarget, HasTheSameBitsForAnyNumberOfThreads) {
+  const fla::cases::KdaCase call = fla::cases::make_kda_case({.T = 70, .H = 1, .K = 64, .V = 128});
+  for (const auto run : {fla::chunk_kda, fla::fused_recurrent_kda}) {
+    fla::set_num_threads(1);
+    const fla::KdaResult alone = run(call.args);
+    for (const int threads : {2, 3, 7}) {  // more than there are heads: V is split
+      fla::set_num_threads(threads);
+      const fla::KdaResult split = run(call.args);
+      EXPECT_EQ(fla::conformance::bytes_of(split.o), fla::conformance::bytes_of(alone.o)) << threads;
+      EXPECT_EQ(fla::conformance::bytes_of(split.final_state), fla::conformance::bytes_of(alone.final_state))
+          << threads;
+    }
+    fla::set_num_threads(0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfThisMachine, CpuSimdTarget, testing::ValuesIn(targets()),
+                         [](const testing::TestParamInfo<std::string>& target) { return target.param; });
+
+}  // namespace

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What every backend of an op must show before anybody trusts it, as a function: for the backends that are
+/// linked in, and for any that a program registers or loads.
+namespace fla::conformance {
+
+struct Options {
+  std::string golden_dir;  ///< files <op>*.safetensors; empty: no golden cases
+  /// How many allocations the process has made so far, where somebody counts them; verifiers are held to
+  /// making none.
+  std::function<std::uint64_t()> allocations{};
+};
+
+/// What one check of one backend found.
+struct Report {
+  std::string op, backend, check;
+  std::string skipped{};                ///< why nothing was checked: the backend is not available here
+  std::int64_t calls = 0;               ///< those that the backend took
+  std::int64_t refused = 0;             ///< those that it did not, which is its right
+  std::vector<std::string> failures{};  ///< one line each; at most a few of a kind
+
+  bool ok() const { return failures.empty(); }
+  std::string text() const;
+};
+
+/// The names of an op's checks. Throws InvalidArgument for an op that has none.
+std::span<const std::string_view> checks(std::string_view op);
+
+/// Runs one check on the backend of that name; "original" is the original kernel. Throws InvalidArgument for
+/// names that do not exist. Leaves the settings as they were.
+Report run_check(std::string_view op, std::string_view backend, std::string_view check,
+                 const Options& options);
+
+/// Runs all of them.
+std::vector<Report> run_conformance(std::string_view op, std::string_view backend, const Options& options);
+
+}  // namespace fla::conformance

@@ -1,0 +1,55 @@
+#include "tests/conformance/conformance.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "fla/core/errors.h"
+#include "fla/dispatch/registry.h"
+#include "tests/core/allocations.h"
+
+namespace {
+
+namespace conformance = fla::conformance;
+
+const conformance::Options kOptions{.golden_dir = FLA_GOLDEN_DIR, .allocations = fla_test::allocations};
+
+struct Subject {
+  std::string op, backend, check;
+};
+
+/// Every check of every op on its original kernel and on every backend that is linked in.
+std::vector<Subject> subjects() {
+  std::vector<Subject> found;
+  for (const fla::OpStatus& op : fla::ops()) {
+    std::vector<std::string> backends{"original"};
+    for (const fla::BackendStatus& backend : op.backends) backends.emplace_back(backend.info.name);
+    for (const std::string& backend : backends) {
+      for (const std::string_view check : conformance::checks(op.name))
+        found.push_back({op.name, backend, std::string(check)});
+    }
+  }
+  return found;
+}
+
+class Conformance : public testing::TestWithParam<Subject> {};
+
+TEST_P(Conformance, Holds) {
+  const auto& [op, backend, check] = GetParam();
+  const conformance::Report report = conformance::run_check(op, backend, check, kOptions);
+  if (!report.skipped.empty()) GTEST_SKIP() << report.text();
+  EXPECT_TRUE(report.ok()) << report.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::ValuesIn(subjects()), [](const auto& test) {
+  return test.param.op + "_" + test.param.backend + "_" + test.param.check;
+});
+
+TEST(ConformanceSuite, NamesMustExist) {
+  EXPECT_THROW(conformance::run_check("kda", "nobody", "random", kOptions), fla::InvalidArgument);
+  EXPECT_THROW(conformance::run_check("kda", "original", "nothing", kOptions), fla::InvalidArgument);
+  EXPECT_THROW(conformance::checks("mix"), fla::InvalidArgument);
+}
+
+}  // namespace

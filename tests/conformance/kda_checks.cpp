@@ -1,0 +1,381 @@
+#include "tests/conformance/kda_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "fla/core/errors.h"
+#include "fla/core/half.h"
+#include "fla/core/threads.h"
+#include "fla/dispatch/plan.h"
+#include "fla/dispatch/policy.h"
+#include "tests/conformance/kda_agreement.h"
+#include "tests/conformance/kda_specs.h"
+#include "tests/conformance/kda_target.h"
+#include "tests/conformance/laid_out.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/case.h"
+
+namespace fla::conformance {
+namespace {
+
+using cases::KdaCase;
+using cases::KdaReference;
+using cases::KdaSpec;
+
+constexpr std::size_t kMostFailures = 10;
+
+void fail(Report& report, const KdaTarget& target, const std::string& what, const KdaArgs& args) {
+  if (report.failures.size() < kMostFailures) {
+    report.failures.push_back(target.function + ": " + what + " [" + describe(args) + "]");
+  }
+}
+
+/// Asks; counts what is refused.
+bool takes(Report& report, const KdaTarget& target, const KdaArgs& args) {
+  if (target.ask(args).takes()) {
+    ++report.calls;
+    return true;
+  }
+  ++report.refused;
+  return false;
+}
+
+template <class Body>
+void for_each_function(const Report& report, Body&& body) {
+  for (const std::string_view function : kKdaFunctions)
+    body(KdaTarget{std::string(function), report.backend});
+}
+
+/// A backend that takes no call of a suite was not tested by it.
+void expect_some_calls(Report& report) {
+  if (report.calls == 0)
+    report.failures.push_back("took none of " + std::to_string(report.refused) + " calls");
+}
+
+void check_golden(Report& report, const Options& options) {
+  if (options.golden_dir.empty()) {
+    report.skipped = "no golden cases given";
+    return;
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(options.golden_dir)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("kda") && name.ends_with(".safetensors")) files.push_back(entry.path().string());
+  }
+  std::ranges::sort(files);
+  for (const std::string& file : files) {
+    const cases::Case golden = cases::read_case(file, "kda");
+    const KdaArgs& args = golden.args_as<KdaArgs>();
+    const KdaReference expected = expected_of(golden);
+    for_each_function(report, [&](const KdaTarget& target) {
+      if (!takes(report, target, args)) return;
+      const std::string wrong = disagreement(target.run(args), expected, args);
+      if (!wrong.empty())
+        fail(report, target, std::filesystem::path(file).filename().string() + ": " + wrong, args);
+    });
+  }
+  expect_some_calls(report);
+}
+
+void check_random(Report& report, const Options&) {
+  for (const KdaSpec& spec : kda_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    const KdaReference reference = cases::kda_reference(call.args);
+    for_each_function(report, [&](const KdaTarget& target) {
+      if (!takes(report, target, call.args)) return;
+      const std::string wrong = disagreement(target.run(call.args), reference, call.args);
+      if (!wrong.empty())
+        fail(report, target, std::string(cases::name_of(spec.data)) + " data: " + wrong, call.args);
+    });
+  }
+  expect_some_calls(report);
+}
+
+void check_same_bits_twice(Report& report, const Options&) {
+  for (const KdaSpec& spec : few_kda_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    for_each_function(report, [&](const KdaTarget& target) {
+      if (!takes(report, target, call.args)) return;
+      if (!same_bits(target.run(call.args), target.run(call.args)))
+        fail(report, target, "other bits the second time", call.args);
+    });
+  }
+  expect_some_calls(report);
+}
+
+void check_same_bits_with_any_threads(Report& report, const Options&) {
+  for (const KdaSpec& spec : few_kda_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    for_each_function(report, [&](const KdaTarget& target) {
+      if (!takes(report, target, call.args)) return;
+      set_num_threads(1);
+      const KdaResult alone = target.run(call.args);
+      for (const int threads : {2, 3, 8}) {
+        set_num_threads(threads);
+        if (!same_bits(alone, target.run(call.args))) {
+          fail(report, target, "other bits on " + std::to_string(threads) + " threads", call.args);
+        }
+      }
+      set_num_threads(0);
+    });
+  }
+  expect_some_calls(report);
+}
+
+/// Sequence n of a call, as a call of its own over the same memory.
+KdaArgs alone(const KdaArgs& args, std::int64_t n) {
+  KdaArgs one = args;
+  const TokenRange tokens = tokens_of(args, n);
+  for (TensorView* tensor : {&one.q, &one.k, &one.v, &one.g, &one.beta}) {
+    *tensor = tensor->slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
+  }
+  if (one.initial_state.defined()) one.initial_state = one.initial_state.slice(0, n, 1);
+  one.cu_seqlens = {};
+  return one;
+}
+
+void check_same_bits_in_any_batch(Report& report, const Options&) {
+  std::vector<KdaSpec> specs;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    specs.push_back({.H = 2, .HV = 4, .K = 64, .V = 64, .lengths = {7, 0, 33, 16, 1, 64, 7}, .dtype = dtype});
+    specs.push_back({.H = 1, .K = 48, .V = 40, .lengths = {1, 1, 1, 1, 1, 1, 1, 1, 1}, .dtype = dtype});
+    specs.push_back({.B = 4, .T = 21, .H = 2, .K = 32, .V = 96, .dtype = dtype});
+    specs.push_back({.B = 7, .T = 1, .H = 2, .K = 128, .V = 128, .dtype = dtype});
+  }
+  for (const KdaSpec& spec : specs) {
+    const KdaCase call = cases::make_kda_case(spec);
+    const std::int64_t sequences = sizes_of(call.args).N;
+    for_each_function(report, [&](const KdaTarget& target) {
+      if (!takes(report, target, call.args)) return;
+      const KdaResult together = target.run(call.args);
+      for (std::int64_t n = 0; n < sequences; ++n) {
+        const KdaArgs one = alone(call.args, n);
+        if (!takes(report, target, one)) continue;
+        const TokenRange tokens = tokens_of(call.args, n);
+        const TensorView o =
+            together.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
+        const KdaResult part{Tensor::over(o), Tensor::over(together.final_state.view().slice(0, n, 1))};
+        if (!same_bits(part, target.run(one))) {
+          fail(report, target, "sequence " + std::to_string(n) + " has other bits alone than in its batch",
+               call.args);
+        }
+      }
+    });
+  }
+  expect_some_calls(report);
+}
+
+/// A call whose inputs lie between poison and whose outputs are poison, in buffers that show writes around
+/// them.
+struct Surrounded {
+  KdaArgs args;
+  std::vector<LaidOut> inputs, outputs;
+
+  Surrounded(const KdaArgs& source, auto&& layout_of) : args(source) {
+    inputs.reserve(16);
+    outputs.reserve(2);
+    for (const Argument& argument : KdaArgs::arguments()) {
+      if (!argument.is_tensor() || argument.kind == ArgumentKind::output) continue;
+      TensorView& tensor = argument.tensor(&args);
+      if (!tensor.defined()) continue;
+      inputs.push_back(LaidOut::copy_of(tensor, layout_of(argument, tensor.rank())));
+      tensor = inputs.back().view();
+    }
+    const KdaSizes size = sizes_of(args);
+    const std::array<std::int64_t, 4> o{size.B, size.T, size.HV, size.V};
+    outputs.emplace_back(o, args.v.dtype(), layout_of(*find_argument(KdaArgs::arguments(), "out"), 4));
+    args.out = outputs.back().view();
+    if (!args.output_final_state) return;
+    const std::array<std::int64_t, 4> state{size.N, size.HV, args.state_v_first ? size.V : size.K,
+                                            args.state_v_first ? size.K : size.V};
+    outputs.emplace_back(state, DType::f32,
+                         layout_of(*find_argument(KdaArgs::arguments(), "final_state"), 4));
+    args.final_state = outputs.back().view();
+  }
+};
+
+void check_surrounded(Report& report, const KdaTarget& target, const Surrounded& call) {
+  if (!takes(report, target, call.args)) return;
+  const KdaReference reference = cases::kda_reference(call.args);
+  const KdaResult result = target.run(call.args);
+  const std::string wrong = disagreement(result, reference, call.args);
+  if (!wrong.empty()) fail(report, target, wrong, call.args);
+  if (result.o.data() != call.args.out.data()) fail(report, target, "did not write o into `out`", call.args);
+  for (const LaidOut& output : call.outputs) {
+    if (!output.intact_around()) fail(report, target, "wrote around an output", call.args);
+  }
+  for (const LaidOut& input : call.inputs) {
+    if (!input.intact()) fail(report, target, "wrote into an input", call.args);
+  }
+}
+
+void check_poison_around(Report& report, const Options&) {
+  cases::Random random(5);
+  for (const KdaSpec& spec : few_kda_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    for_each_function(report, [&](const KdaTarget& target) {
+      const auto plain = [](const Argument&, int) { return Layout{}; };
+      const auto padded = [](const Argument& argument, int rank) {
+        return argument.kind == ArgumentKind::index ? Layout{} : Layout::padded(rank);
+      };
+      const auto any = [&random](const Argument&, int rank) { return Layout::random(rank, random); };
+      check_surrounded(report, target, Surrounded(call.args, plain));
+      check_surrounded(report, target, Surrounded(call.args, padded));
+      check_surrounded(report, target, Surrounded(call.args, any));
+    });
+  }
+  expect_some_calls(report);
+}
+
+/// What an earlier call left in scratch memory must not reach a later one.
+void check_leftovers(Report& report, const Options&) {
+  const KdaCase good = cases::make_kda_case({.B = 2, .T = 21, .H = 2, .K = 40, .V = 56});
+  const KdaReference reference = cases::kda_reference(good.args);
+  KdaCase bad = cases::make_kda_case({.B = 2, .T = 64, .H = 2, .K = 128, .V = 128});
+  for (const Tensor& tensor : bad.memory) {
+    std::memset(tensor.data(), 0xff, static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+  }
+  for_each_function(report, [&](const KdaTarget& target) {
+    if (!takes(report, target, good.args)) return;
+    if (target.ask(bad.args).takes()) (void)target.run(bad.args);
+    const std::string wrong = disagreement(target.run(good.args), reference, good.args);
+    if (!wrong.empty()) fail(report, target, "after a call full of NaN: " + wrong, good.args);
+  });
+  expect_some_calls(report);
+}
+
+void check_state_in_place(Report& report, const Options&) {
+  for (const bool v_first : {false, true}) {
+    for (const std::int64_t tokens : {0, 1, 19}) {
+      const KdaCase call =
+          cases::make_kda_case({.B = 2,
+                                .T = tokens,
+                                .H = 2,
+                                .K = 64,
+                                .V = 48,
+                                .options = {.output_final_state = true, .state_v_first = v_first}});
+      for_each_function(report, [&](const KdaTarget& target) {
+        LaidOut state = LaidOut::copy_of(call.args.initial_state);
+        KdaArgs in_place = call.args;
+        in_place.initial_state = in_place.final_state = state.view();
+        if (!takes(report, target, in_place) || !takes(report, target, call.args)) return;
+        const KdaResult apart = target.run(call.args);
+        const KdaResult updated = target.run(in_place);
+        if (updated.final_state.data() != state.view().data())
+          fail(report, target, "did not update the state in place", in_place);
+        if (!same_bits(apart, updated)) fail(report, target, "other bits with the state in place", in_place);
+        if (!state.intact_around()) fail(report, target, "wrote around the state", in_place);
+      });
+    }
+  }
+  expect_some_calls(report);
+}
+
+void check_empty_calls(Report& report, const Options&) {
+  for (const KdaSpec& spec :
+       {KdaSpec{.B = 2, .T = 0, .H = 2, .K = 32, .V = 32}, KdaSpec{.B = 0, .T = 9, .H = 2, .K = 32, .V = 32},
+        KdaSpec{.H = 1, .K = 32, .V = 32, .lengths = {0, 0, 0}}}) {
+    const KdaCase call = cases::make_kda_case(spec);
+    for_each_function(report, [&](const KdaTarget& target) {
+      if (!takes(report, target, call.args)) return;
+      const KdaResult result = target.run(call.args);
+      if (bytes_of(result.final_state) != bytes_of(call.args.initial_state)) {
+        fail(report, target, "changed the state without a token", call.args);
+      }
+    });
+  }
+}
+
+/// Calls that a backend may or may not take: what its verifier is asked about.
+std::vector<KdaSpec> verifier_specs() {
+  std::vector<KdaSpec> specs = few_kda_specs();
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    for (const std::int64_t size : {1, 3, 16, 100, 128, 256}) {
+      specs.push_back({.T = 3, .H = 1, .K = size, .V = 8, .dtype = dtype, .state_dtype = DType::bf16});
+      specs.push_back({.T = 20, .H = 1, .K = 8, .V = size, .dtype = dtype, .gate_dtype = dtype});
+    }
+  }
+  return specs;
+}
+
+void check_refusals_have_reasons(Report& report, const Options&) {
+  cases::Random random(9);
+  for (const KdaSpec& spec : verifier_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    const Surrounded strided(call.args,
+                             [&random](const Argument&, int rank) { return Layout::random(rank, random); });
+    for (const KdaArgs& args : {call.args, strided.args}) {
+      for_each_function(report, [&](const KdaTarget& target) {
+        const KdaTarget::Answer answer = target.ask(args);
+        ++(answer.takes() ? report.calls : report.refused);
+        if (answer.takes() || answer.state == "not_implemented") return;
+        if (answer.state != "refused")
+          fail(report, target, "verifier says " + answer.state + ": " + answer.reason, args);
+        if (answer.reason.empty()) fail(report, target, "refuses without a reason", args);
+        if (answer.place.empty() || answer.place.starts_with(":"))
+          fail(report, target, "refuses at no place: " + answer.reason, args);
+      });
+    }
+  }
+}
+
+void check_verifier_is_pure(Report& report, const Options& options) {
+  if (report.backend == "original") return;
+  const auto verify = [&](const KdaTarget& target, const KdaArgs& args) {
+    KdaArgs copy;
+    std::memcpy(static_cast<void*>(&copy), &args, sizeof args);
+    const KdaTarget::Answer first = target.ask(args);
+    if (!(first == target.ask(args))) fail(report, target, "gives two answers", args);
+    if (std::memcmp(&copy, &args, sizeof args) != 0) fail(report, target, "changes the arguments", args);
+    if (!options.allocations) return;
+    const ScopedPolicy policy({.enable = {{report.backend, true}}, .order = {{"kda", {report.backend}}}});
+    for (int i = 0; i < 2; ++i)
+      (void)plan("kda", target.function, args);  // the first one counts a new reason
+    const std::uint64_t before = options.allocations();
+    (void)plan("kda", target.function, args);
+    if (options.allocations() != before) fail(report, target, "allocates", args);
+  };
+  for (const KdaSpec& spec : verifier_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    for_each_function(report, [&](const KdaTarget& target) {
+      ++report.calls;
+      verify(target, call.args);
+    });
+  }
+  // The dispatch's own switch must be content, too.
+  const ScopedPolicy checked({.check_verifiers = true});
+  for (const KdaSpec& spec : few_kda_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    for_each_function(report, [&](const KdaTarget& target) {
+      if (!target.ask(call.args).takes()) return;
+      try {
+        (void)target.run(call.args);
+      } catch (const BackendError& error) {
+        fail(report, target, std::string("with FLA_CHECK_VERIFIERS: ") + error.what(), call.args);
+      }
+    });
+  }
+}
+
+constexpr std::array kChecks{
+    KdaCheck{"golden", check_golden},
+    KdaCheck{"random", check_random},
+    KdaCheck{"same_bits_twice", check_same_bits_twice},
+    KdaCheck{"same_bits_with_any_threads", check_same_bits_with_any_threads},
+    KdaCheck{"same_bits_in_any_batch", check_same_bits_in_any_batch},
+    KdaCheck{"poison_around", check_poison_around},
+    KdaCheck{"leftovers", check_leftovers},
+    KdaCheck{"state_in_place", check_state_in_place},
+    KdaCheck{"empty_calls", check_empty_calls},
+    KdaCheck{"refusals_have_reasons", check_refusals_have_reasons},
+    KdaCheck{"verifier_is_pure", check_verifier_is_pure},
+};
+
+}  // namespace
+
+std::span<const KdaCheck> kda_checks() { return kChecks; }
+
+}  // namespace fla::conformance

@@ -1,0 +1,147 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "fla/core/threads.h"
+#include "fla/dispatch/registry.h"
+#include "fla/ops/kda/kda.h"
+#include "tests/conformance/conformance.h"
+#include "tests/core/allocations.h"
+
+/// The suite itself is tested on backends that each have one thing wrong with them.
+namespace {
+
+using fla::KdaArgs;
+using fla::KdaResult;
+using fla::Verdict;
+namespace conformance = fla::conformance;
+
+struct Defect {
+  const char* name;
+  std::vector<std::string> caught_by;  // at least
+  std::function<void(const KdaArgs&, KdaResult&)> after{};
+  std::function<Verdict(const KdaArgs&)> verify{};
+};
+
+/// Runs the original kernel, then does what it should not.
+class Defective final : public fla::KdaBackend {
+ public:
+  explicit Defective(const Defect& defect) : defect_(defect) {}
+
+  fla::BackendInfo info() const override { return {.name = "defective"}; }
+  Verdict chunk_kda_verifier(const KdaArgs& args) const override { return verify(args); }
+  Verdict fused_recurrent_kda_verifier(const KdaArgs& args) const override { return verify(args); }
+  KdaResult chunk_kda(const KdaArgs& args) override { return run(args); }
+  KdaResult fused_recurrent_kda(const KdaArgs& args) override { return run(args); }
+
+ private:
+  Verdict verify(const KdaArgs& args) const { return defect_.verify ? defect_.verify(args) : fla::accept(); }
+  KdaResult run(const KdaArgs& args) {
+    KdaResult result = fla::original::chunk_kda(args);
+    if (defect_.after) defect_.after(args, result);
+    return result;
+  }
+
+  const Defect& defect_;
+};
+
+/// Changes the first element of o, where there is one, by a factor; f32 alone.
+void scale_first(KdaResult& result, float factor) {
+  if (result.o.numel() > 0 && result.o.dtype() == fla::DType::f32) result.o.as<float>()[0] *= factor;
+}
+
+class ConformanceOf : public testing::TestWithParam<Defect> {};
+
+TEST_P(ConformanceOf, IsJudgedByTheSuite) {
+  const auto backend = fla::register_backend("kda", std::make_unique<Defective>(GetParam()));
+  const conformance::Options options{.golden_dir = FLA_GOLDEN_DIR, .allocations = fla_test::allocations};
+  if (GetParam().caught_by.empty()) {
+    for (const conformance::Report& report : conformance::run_conformance("kda", "defective", options)) {
+      EXPECT_TRUE(report.ok()) << report.text();
+    }
+  }
+  for (const std::string& check : GetParam().caught_by) {
+    const conformance::Report report = conformance::run_check("kda", "defective", check, options);
+    EXPECT_FALSE(report.ok()) << report.text();
+  }
+}
+
+std::atomic<int> turn{0};
+
+const Defect kDefects[] = {
+    {.name = "NothingWrong", .caught_by = {}},
+    {.name = "AWrongFactor",
+     .caught_by = {"golden", "random", "poison_around"},
+     .after = [](const KdaArgs&, KdaResult& result) { scale_first(result, 30.0f); }},
+    {.name = "ANan",
+     .caught_by = {"golden", "random", "leftovers"},
+     .after = [](const KdaArgs&,
+                 KdaResult& result) { scale_first(result, std::numeric_limits<float>::quiet_NaN()); }},
+    {.name = "BitsThatDependOnTheTurn",
+     .caught_by = {"same_bits_twice"},
+     .after = [](const KdaArgs&,
+                 KdaResult& result) { scale_first(result, turn++ % 2 == 0 ? 1.0f : 1.0000002f); }},
+    {.name = "BitsThatDependOnTheBatch",
+     .caught_by = {"same_bits_in_any_batch"},
+     .after = [](const KdaArgs& args,
+                 KdaResult& result) { scale_first(result, fla::sizes_of(args).N > 1 ? 1.0f : 1.0000002f); }},
+    {.name = "BitsThatDependOnTheThreads",
+     .caught_by = {"same_bits_with_any_threads"},
+     .after = [](const KdaArgs&,
+                 KdaResult& result) { scale_first(result, fla::num_threads() > 2 ? 1.0f : 1.0000002f); }},
+    {.name = "AWriteBeforeTheOutput",
+     .caught_by = {"poison_around"},
+     .after =
+         [](const KdaArgs& args, KdaResult&) {
+           if (args.out.defined()) args.out.as<char>()[args.out.extent().begin - 4] = 1;
+         }},
+    {.name = "AWriteIntoAnInput",
+     .caught_by = {"poison_around"},
+     .after =
+         [](const KdaArgs& args, KdaResult&) {
+           if (args.q.numel() > 0) args.q.as<char>()[0] = static_cast<char>(args.q.as<char>()[0] + 1);
+         }},
+    {.name = "AStateThatChangesWithoutAToken",
+     .caught_by = {"empty_calls"},
+     .after =
+         [](const KdaArgs& args, KdaResult& result) {
+           const bool f32 = result.final_state.defined() && result.final_state.dtype() == fla::DType::f32;
+           if (f32 && fla::sizes_of(args).T == 0 && result.final_state.numel() > 0)
+             result.final_state.as<float>()[0] += 1;
+         }},
+    {.name = "AVerifierThatChangesItsMind",
+     .caught_by = {"verifier_is_pure"},
+     .verify = [](const KdaArgs&) { return turn++ % 2 == 0 ? fla::accept() : fla::refuse("not now"); }},
+    {.name = "AVerifierThatAllocates",
+     .caught_by = {"verifier_is_pure"},
+     .verify =
+         [](const KdaArgs& args) {
+           const auto words =
+               std::make_unique<std::string>(static_cast<std::size_t>(args.q.size(3)) + 40, 'x');
+           return words->empty() ? fla::refuse("never") : fla::accept();
+         }},
+    {.name = "AVerifierThatThrows",
+     .caught_by = {"refusals_have_reasons"},
+     .verify =
+         [](const KdaArgs& args) {
+           if (args.q.size(3) == 100) throw std::runtime_error("K is odd");
+           return fla::accept();
+         }},
+    {.name = "ARefusalWithoutWords",
+     .caught_by = {"refusals_have_reasons"},
+     .verify = [](const KdaArgs& args) { return args.q.size(3) == 100 ? fla::refuse("") : fla::accept(); }},
+    {.name = "ABackendThatTakesNothing",
+     .caught_by = {"random", "golden"},
+     .verify = [](const KdaArgs&) { return fla::refuse("takes nothing"); }},
+};
+
+INSTANTIATE_TEST_SUITE_P(Defects, ConformanceOf, testing::ValuesIn(kDefects),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace

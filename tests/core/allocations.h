@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+
+namespace fla_test {
+
+/// How many times this program, the library included, has called operator new so far. A program that uses it
+/// has the operators replaced (link fla_test_allocations).
+std::uint64_t allocations();
+
+}  // namespace fla_test

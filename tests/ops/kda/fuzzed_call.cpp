@@ -1,0 +1,297 @@
+#include "tests/ops/kda/fuzzed_call.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "fla/core/errors.h"
+#include "fla/core/half.h"
+
+namespace fla_test {
+
+using fla::Argument;
+using fla::ArgumentKind;
+using fla::Axis;
+using fla::DType;
+using fla::KdaArgs;
+using fla::TensorView;
+using fla::cases::Random;
+using fla::conformance::LaidOut;
+using fla::conformance::Layout;
+
+namespace {
+
+constexpr std::array kAllTypes{DType::bf16, DType::f16, DType::f32, DType::i32, DType::i64};
+
+/// Mostly tiny: what goes wrong with sizes goes wrong with small ones, a hundred times faster.
+std::int64_t channels(Random& random) {
+  if (random.chance(0.03f)) return random.between(33, 130);
+  return random.chance(0.3f) ? random.between(13, 33) : random.between(1, 12);
+}
+
+void put(const TensorView& tensor, std::int64_t offset, double value) {
+  const auto number = static_cast<float>(value);
+  switch (tensor.dtype()) {
+    case DType::bf16: tensor.as<fla::bf16>()[offset] = fla::from_float<fla::bf16>(number); break;
+    case DType::f16: tensor.as<fla::f16>()[offset] = fla::from_float<fla::f16>(number); break;
+    case DType::f32: tensor.as<float>()[offset] = number; break;
+    case DType::i32: tensor.as<std::int32_t>()[offset] = static_cast<std::int32_t>(value); break;
+    case DType::i64: tensor.as<std::int64_t>()[offset] = static_cast<std::int64_t>(value); break;
+  }
+}
+
+TensorView& tensor_of(const Argument& argument, KdaArgs& args) {
+  return argument.tensor(static_cast<void*>(&args));
+}
+
+}  // namespace
+
+FuzzedCall::FuzzedCall(Random& random) : random_(random) {
+  const bool packed = random_.chance(0.35f);
+  sizes_[Axis::B] = packed ? 1 : random_.chance(0.02f) ? 0 : random_.between(1, 3);
+  sizes_[Axis::T] = random_.chance(0.05f)  ? 0
+                    : random_.chance(0.1f) ? random_.between(20, 70)
+                                           : random_.between(1, 12);
+  sizes_[Axis::H] = random_.between(1, 2);
+  sizes_[Axis::HV] = sizes_[Axis::H] * random_.between(1, 2);
+  sizes_[Axis::K] = channels(random_);
+  sizes_[Axis::V] = channels(random_);
+  sizes_[Axis::N] = packed ? random_.between(1, 4) : sizes_[Axis::B];
+  strides_ = random_.chance(0.4f)   ? Strides::none
+             : random_.chance(0.5f) ? Strides::between_rows
+                                    : Strides::any;
+  strong_decay_ = random_.chance(0.2f);
+  inputs_.reserve(KdaArgs::arguments().size());
+  choose_options();
+  place_inputs();
+  if (!packed) args_.cu_seqlens = {};
+  mend();
+  choose_outputs();
+}
+
+void FuzzedCall::choose_options() {
+  for (const Argument& argument : KdaArgs::arguments()) {
+    if (argument.kind == ArgumentKind::flag) argument.flag(&args_) = random_.chance(0.4f);
+    if (argument.kind == ArgumentKind::number && random_.chance(0.5f)) {
+      argument.number(static_cast<void*>(&args_)) = 6 * random_.uniform() - 5;
+    }
+  }
+}
+
+Layout FuzzedCall::any_layout(int rank) {
+  if (strides_ == Strides::none || random_.chance(0.3f)) return {};
+  Layout layout = Layout::random(rank, random_);
+  if (strides_ == Strides::any || rank == 0) return layout;
+  // Channels stay neighbours, which is what fast kernels ask for.
+  layout.order = Layout{}.order;
+  layout.gaps[static_cast<std::size_t>(rank - 1)] = 0;
+  layout.reversed[static_cast<std::size_t>(rank - 1)] = false;
+  return layout;
+}
+
+DType FuzzedCall::any_dtype(fla::DTypeSet types) {
+  for (;;) {
+    const DType dtype = kAllTypes[static_cast<std::size_t>(random_.between(0, kAllTypes.size() - 1))];
+    if (types.contains(dtype)) return dtype;
+  }
+}
+
+std::vector<std::int64_t> FuzzedCall::shape_of(const Argument& argument) {
+  const bool either = argument.shape.second.rank > 0 && argument.shape.flag.empty();
+  const fla::ShapeRule& rule = either ? (random_.chance(0.5f) ? argument.shape.first : argument.shape.second)
+                                      : fla::rule_in_force(KdaArgs::arguments(), argument, &args_);
+  std::vector<std::int64_t> shape;
+  for (int i = 0; i < rule.rank; ++i) shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes_));
+  return shape;
+}
+
+void FuzzedCall::fill(const Argument& argument, const TensorView& tensor) {
+  if (argument.kind == ArgumentKind::index) {
+    std::vector<std::int64_t> starts{0, sizes_[Axis::T]};
+    while (static_cast<std::int64_t>(starts.size()) < tensor.size(0))
+      starts.push_back(random_.between(0, sizes_[Axis::T]));
+    std::ranges::sort(starts);
+    for (std::int64_t i = 0; i < tensor.size(0); ++i) {
+      put(tensor, i * tensor.stride(0), static_cast<double>(starts[static_cast<std::size_t>(i)]));
+    }
+    return;
+  }
+  // Rows of about unit length, so that the recurrence does not blow up; log-decays are negative.
+  const double width =
+      tensor.rank() == 0 ? 1 : static_cast<double>(std::max<std::int64_t>(tensor.size(tensor.rank() - 1), 1));
+  const bool decay = argument.name == "g" && !args_.use_gate_in_kernel;
+  const double size = decay ? (strong_decay_ ? -90 : -1) : 1.5 / std::sqrt(width);
+  fla::conformance::for_each_offset(tensor, [&](std::int64_t offset) {
+    const double uniform = static_cast<double>(random_.uniform());
+    put(tensor, offset, size * (decay ? uniform : 2 * uniform - 1));
+  });
+}
+
+void FuzzedCall::place_inputs() {
+  for (const Argument& argument : KdaArgs::arguments()) {
+    const bool input = argument.kind == ArgumentKind::tensor || argument.kind == ArgumentKind::index;
+    if (!input) continue;
+    const bool there =
+        argument.need == fla::Need::required || argument.kind == ArgumentKind::index || random_.chance(0.6f);
+    if (!there) continue;
+    const std::vector<std::int64_t> shape = shape_of(argument);
+    LaidOut placed(shape, any_dtype(argument.dtypes), any_layout(static_cast<int>(shape.size())));
+    fill(argument, placed);
+    placed.remember();
+    tensor_of(argument, args_) = placed.view();
+    inputs_.push_back(std::move(placed));
+  }
+}
+
+/// Options that do not go together are told by the validation itself: it names the argument, which is given
+/// another value, or a value at all, until the call is right.
+void FuzzedCall::mend() {
+  for (;;) {
+    try {
+      fla::validate_arguments(args_);
+      return;
+    } catch (const fla::InvalidArgument& error) {
+      const Argument& argument = *fla::find_argument(KdaArgs::arguments(), error.argument());
+      if (argument.kind == ArgumentKind::number) {
+        argument.number(static_cast<void*>(&args_)) = -5 * (1 - random_.uniform());
+      } else {
+        const std::vector<std::int64_t> shape = shape_of(argument);
+        LaidOut placed(shape, any_dtype(argument.dtypes));
+        fill(argument, placed);
+        placed.remember();
+        tensor_of(argument, args_) = placed.view();
+        inputs_.push_back(std::move(placed));
+      }
+    }
+  }
+}
+
+void FuzzedCall::choose_outputs() {
+  for (const Argument& argument : KdaArgs::arguments()) {
+    if (argument.kind != ArgumentKind::output || random_.chance(0.5f)) continue;
+    const Argument* before = fla::find_argument(KdaArgs::arguments(), argument.in_place_of);
+    const bool in_place = before != nullptr && before->tensor(&args_).defined() && random_.chance(0.4f);
+    const DType dtype = argument.name == "out" ? args_.v.dtype() : any_dtype(argument.dtypes);
+    outputs_.push_back({&argument, dtype, any_layout(argument.shape.first.rank), in_place});
+  }
+}
+
+FuzzedCall::Copy FuzzedCall::copy() const {
+  Copy made{args_, {}};
+  for (const Output& output : outputs_) {
+    TensorView& place = tensor_of(*output.argument, made.args);
+    if (output.in_place) {
+      TensorView& before =
+          tensor_of(*fla::find_argument(KdaArgs::arguments(), output.argument->in_place_of), made.args);
+      made.outputs.push_back(LaidOut::copy_of(before, output.layout));
+      before = place = made.outputs.back().view();
+      continue;
+    }
+    const fla::ShapeRule& rule = fla::rule_in_force(KdaArgs::arguments(), *output.argument, &args_);
+    std::vector<std::int64_t> shape;
+    for (int i = 0; i < rule.rank; ++i) shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes_));
+    made.outputs.emplace_back(shape, output.dtype, output.layout);
+    place = made.outputs.back().view();
+  }
+  return made;
+}
+
+bool FuzzedCall::inputs_intact() const {
+  return std::ranges::all_of(inputs_, [](const LaidOut& input) { return input.intact(); });
+}
+
+FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
+  const fla::ArgumentTable table = KdaArgs::arguments();
+  const Argument& argument =
+      table[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(table.size()) - 1))];
+  const std::string name(argument.name);
+  if (argument.kind == ArgumentKind::flag) return {};
+  if (argument.kind == ArgumentKind::number) {
+    argument.number(static_cast<void*>(&call.args)) = random.chance(0.5f)
+                                                          ? std::numeric_limits<float>::quiet_NaN()
+                                                          : std::numeric_limits<float>::infinity();
+    return {name, "not finite"};
+  }
+
+  TensorView& tensor = tensor_of(argument, call.args);
+  const bool first = &argument == &table.front();
+  const auto with_shape = [&](std::vector<std::int64_t> shape) {
+    tensor = TensorView(tensor.data(), tensor.dtype(), shape, tensor.device());
+  };
+  if (!tensor.defined()) return {};
+  switch (random.between(0, 7)) {
+    case 0:
+      if (argument.need != fla::Need::required) return {};
+      tensor = {};
+      return {name, "absent"};
+    case 1:
+      if (tensor.numel() == 0) return {};
+      tensor = TensorView(nullptr, tensor.dtype(), tensor.shape());
+      return {name, "null"};
+    case 2: {
+      DType wrong = kAllTypes[static_cast<std::size_t>(random.between(0, kAllTypes.size() - 1))];
+      if (argument.dtypes.contains(wrong)) return {};
+      tensor = TensorView(tensor.data(), wrong, tensor.shape(), tensor.strides());
+      return {name, "dtype"};
+    }
+    case 3: {
+      if (first) return {};  // every other tensor would be on the wrong device
+      tensor = TensorView(tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides(),
+                          {fla::DeviceType::cuda, 0});
+      return {name, "device"};
+    }
+    case 4: {
+      std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+      const int ranks = std::max(argument.shape.first.rank, argument.shape.second.rank);
+      while (static_cast<int>(shape.size()) <= ranks) shape.push_back(1);
+      with_shape(shape);
+      return {name, "rank"};
+    }
+    case 5: {
+      // An axis that an argument before it has measured; the first to have it sets it for all.
+      if (argument.kind == ArgumentKind::index) return {};
+      const fla::ShapeRule& rule = fla::rule_in_force(table, argument, &call.args);
+      const int at = static_cast<int>(random.between(0, rule.rank - 1));
+      const Axis axis = rule.dims[static_cast<std::size_t>(at)].axis;
+      const bool sets = first || (name == "v" && (axis == Axis::HV || axis == Axis::V));
+      if (sets) return {};
+      std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+      shape[static_cast<std::size_t>(at)] += 1;
+      with_shape(shape);
+      return {name, "size of axis " + std::to_string(at)};
+    }
+    case 6: {
+      if (argument.kind != ArgumentKind::output || tensor.numel() == 0) return {};
+      for (int axis = 0; axis < tensor.rank(); ++axis) {
+        if (tensor.size(axis) < 2) continue;
+        std::vector<std::int64_t> strides(tensor.strides().begin(), tensor.strides().end());
+        strides[static_cast<std::size_t>(axis)] = 0;
+        tensor = TensorView(tensor.data(), tensor.dtype(), tensor.shape(), strides);
+        return {name, "stride 0"};
+      }
+      return {};
+    }
+    default: {
+      if (argument.kind == ArgumentKind::output) {
+        const TensorView& input = random.chance(0.5f) ? call.args.q : call.args.beta;
+        if (tensor.numel() == 0 || input.numel() == 0) return {};
+        tensor = TensorView(input.data(), tensor.dtype(), tensor.shape());
+        return {name, "overlap"};
+      }
+      if (argument.kind == ArgumentKind::index) {
+        // In memory of its own: the call's other copies read the same starts.
+        call.outputs.push_back(LaidOut::copy_of(tensor));
+        tensor = call.outputs.back().view();
+        const bool last = random.chance(0.5f);
+        put(tensor, last ? tensor.size(0) - 1 : 0,
+            last ? static_cast<double>(call.args.q.size(1) + 1) : -1.0);
+        call.outputs.back().remember();
+        return {name, last ? "end" : "start"};
+      }
+      return {};
+    }
+  }
+}
+
+}  // namespace fla_test

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fla/dispatch/registry.h"
+#include "tests/conformance/kda_agreement.h"
+#include "tests/conformance/kda_target.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/case.h"
+
+namespace {
+
+namespace cases = fla::cases;
+using fla::conformance::KdaTarget;
+
+struct Golden {
+  std::string name, function, backend;
+};
+
+/// Every file with both functions, on the original kernel and on every backend that is available.
+std::vector<Golden> goldens() {
+  std::vector<std::string> backends{"original"};
+  for (const fla::OpStatus& op : fla::ops()) {
+    if (op.name != "kda") continue;
+    for (const fla::BackendStatus& backend : op.backends) {
+      if (backend.available) backends.emplace_back(backend.info.name);
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(FLA_GOLDEN_DIR)) {
+    const std::string name = entry.path().stem().string();
+    if (name.starts_with("kda")) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  std::vector<Golden> found;
+  for (const std::string& name : names) {
+    for (const std::string& backend : backends) {
+      for (const std::string_view function : fla::conformance::kKdaFunctions) {
+        found.push_back({name, std::string(function), backend});
+      }
+    }
+  }
+  return found;
+}
+
+class KdaGolden : public testing::TestWithParam<Golden> {};
+
+TEST_P(KdaGolden, Agrees) {
+  const auto& [name, function, backend] = GetParam();
+  const cases::Case golden =
+      cases::read_case(std::string(FLA_GOLDEN_DIR) + "/" + name + ".safetensors", "kda");
+  const auto& args = golden.args_as<fla::KdaArgs>();
+  const KdaTarget target{function, backend};
+  if (const auto answer = target.ask(args); !answer.takes())
+    GTEST_SKIP() << answer.state << ": " << answer.reason;
+  const cases::KdaReference expected = fla::conformance::expected_of(golden);
+  ASSERT_FALSE(expected.o.empty());
+  const fla::KdaResult result = target.run(args);
+  EXPECT_EQ(result.final_state.defined(), !expected.final_state.empty());
+  EXPECT_EQ(fla::conformance::disagreement(result, expected, args), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, KdaGolden, testing::ValuesIn(goldens()), [](const auto& test) {
+  return test.param.name + "_" + test.param.function + "_" + test.param.backend;
+});
+
+/// The reference that other tests rely on is held to the files, too.
+TEST(KdaReference, AgreesWithTheGoldenFiles) {
+  for (const Golden& golden : goldens()) {
+    if (golden.backend != "original" || golden.function != "chunk_kda") continue;
+    const cases::Case file =
+        cases::read_case(std::string(FLA_GOLDEN_DIR) + "/" + golden.name + ".safetensors", "kda");
+    const cases::KdaReference reference = cases::kda_reference(file.args_as<fla::KdaArgs>());
+    for (const cases::NamedTensor& expected : file.expected) {
+      const auto& values = expected.name == "o" ? reference.o : reference.final_state;
+      EXPECT_LT(cases::relative_error(expected.tensor, values), 1e-6) << golden.name << " " << expected.name;
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fla/core/threads.h"
+#include "fla/dispatch/plan.h"
+#include "tests/conformance/laid_out.h"
+#include "tests/core/allocations.h"
+#include "tests/ops/kda/every_way.h"
+#include "tools/cases/kda_random.h"
+
+namespace {
+
+using fla::KdaArgs;
+using fla::cases::KdaCase;
+using fla::cases::make_kda_case;
+using fla::conformance::LaidOut;
+
+/// With memory for its results given, a call allocates nothing once a call of its size has run on the thread.
+class KdaMemory : public testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override { fla::set_num_threads(1); }
+  void TearDown() override { fla::set_num_threads(0); }
+};
+
+TEST_P(KdaMemory, IsNotAllocatedWhenTheOutputsAreGiven) {
+  const KdaCase call = make_kda_case({.B = 2, .T = GetParam(), .H = 2, .HV = 4, .K = 32, .V = 48});
+  const LaidOut out(call.args.v.shape(), fla::DType::f32);
+  const LaidOut state(call.args.initial_state.shape(), fla::DType::f32);
+  KdaArgs args = call.args;
+  args.out = out;
+  args.final_state = state;
+  for (const auto& [name, run] : fla_test::kEveryWay) {
+    for (int i = 0; i < 2; ++i) (void)run(args);
+    const std::uint64_t before = fla_test::allocations();
+    (void)run(args);
+    EXPECT_EQ(fla_test::allocations(), before) << name;
+  }
+  const fla::Plan<KdaArgs> plan = fla::plan("kda", fla::front_door(args), args);
+  (void)plan(args);
+  const std::uint64_t before = fla_test::allocations();
+  (void)plan(args);
+  EXPECT_EQ(fla_test::allocations(), before) << "a plan";
+}
+
+INSTANTIATE_TEST_SUITE_P(Lengths, KdaMemory, testing::Values(1, 8, 40),
+                         [](const auto& test) { return std::string("T") + std::to_string(test.param); });
+
+}  // namespace

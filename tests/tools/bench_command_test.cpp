@@ -1,0 +1,92 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/program.h"
+#include "tests/tools/temporary_folder.h"
+
+namespace fla::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+std::vector<std::string> small_run(std::vector<std::string> more) {
+  std::vector<std::string> words{"bench",  "kda", "--shape",   "B=1,T=20,H=2,HV=4,K=16,V=8",
+                                 "--reps", "2",   "--threads", "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(BenchCommand, PrintsTheContractsFields) {
+  const Outcome outcome = fla(small_run({"--json", "--threads", "1,2", "--dtype", "f32,bf16"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_TRUE(json.at("machine").is_object());
+  EXPECT_TRUE(json.at("commit").is_string());
+  bool original = false;
+  for (const Json& row : json.at("rows")) {
+    EXPECT_EQ(row.at("op"), "kda");
+    EXPECT_EQ(row.at("function"), "chunk_kda");
+    EXPECT_EQ(row.at("device"), "cpu");
+    EXPECT_EQ(row.at("mode"), "eager");
+    EXPECT_TRUE(row.at("case").is_string());
+    EXPECT_TRUE(row.at("threads").is_number_integer());
+    EXPECT_EQ(row.at("shape"), Json({{"B", 1}, {"T", 20}, {"H", 2}, {"HV", 4}, {"K", 16}, {"V", 8}}));
+    for (const char* field : {"median_s", "min_s", "ns_per_token_head", "floor_s", "copy_bytes_per_s",
+                              "fma_operations_per_s", "arithmetic_share", "copy_share"}) {
+      EXPECT_GT(row.at(field).get<double>(), 0) << field;
+    }
+    const double tolerance = row.at("dtype") == "f32" ? 2e-5 : 8e-3;
+    EXPECT_LE(row.at("error_o").get<double>(), tolerance);
+    EXPECT_LE(row.at("error_state").get<double>(), tolerance);
+    original = original || row.at("backend") == "original";
+  }
+  EXPECT_TRUE(original);
+}
+
+TEST(BenchCommand, ShowsNoProgressWhenNobodyWatches) { EXPECT_EQ(fla(small_run({})).err, ""); }
+
+TEST(BenchCommand, ShowsProgressOnATerminal) {
+  EXPECT_THAT(fla(small_run({}), {.variables = {}, .terminal = true}).err, HasSubstr(" % "));
+}
+
+TEST(BenchCommand, PrintsBothShares) {
+  const Outcome outcome = fla(small_run({}));
+  EXPECT_THAT(outcome.out, HasSubstr("arithmetic"));
+  EXPECT_THAT(outcome.out, HasSubstr("copy"));
+  EXPECT_THAT(outcome.out, HasSubstr("original"));
+}
+
+TEST(BenchCommand, MeasuresTheBackendItIsToldAlone) {
+  const Outcome outcome = fla(small_run({"--backend", "original", "--json"}));
+  const Json rows = Json::parse(outcome.out).at("rows");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].at("backend"), "original");
+}
+
+TEST(BenchCommand, WritesAPageThatNeedsNoNetwork) {
+  const TemporaryFolder folder;
+  const Outcome outcome = fla(small_run({"--html", folder / "page.html"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(folder.contents(), ElementsAre("page.html"));
+  const std::string page = read_bytes(folder / "page.html");
+  EXPECT_THAT(page, HasSubstr("\"backend\":\"original\""));
+  for (const char* reference : {"http:", "https:", "//cdn", "src=", "href=", "@import", "url(", "fetch("}) {
+    EXPECT_THAT(page, Not(HasSubstr(reference)));
+  }
+}
+
+TEST(BenchCommand, WritesNoPageForABadCall) {
+  const TemporaryFolder folder;
+  const Outcome outcome = fla(small_run({"--html", folder / "page.html", "--option", "scale=nan"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(folder.contents(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fla::testing

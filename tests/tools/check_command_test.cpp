@@ -1,0 +1,101 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "fla/dispatch/registry.h"
+#include "tests/tools/program.h"
+#include "tests/tools/temporary_folder.h"
+#include "tools/cases/safetensors.h"
+
+namespace fla::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using Json = nlohmann::json;
+
+std::vector<Json> lines(const std::string& text) {
+  std::vector<Json> list;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) list.push_back(Json::parse(line));
+  return list;
+}
+
+/// The case with its expected o replaced.
+std::string with_expected_o(const TemporaryFolder& folder, const Tensor& o) {
+  const cases::Safetensors file = cases::Safetensors::open(golden("kda_decode_f32"));
+  std::vector<cases::NamedTensor> tensors;
+  for (const auto& entry : file.entries()) {
+    tensors.push_back({entry.name, entry.name == "expect.o" ? o : file.read(entry.name)});
+  }
+  cases::write_safetensors(folder / "case.safetensors", tensors, file.metadata());
+  return folder / "case.safetensors";
+}
+
+TEST(CheckCommand, PassesOnTheOriginalKernelAndEveryBackendThatAccepts) {
+  const Outcome outcome = fla({"check", golden("kda_decode_f32"), golden("kda_hard_resets_f32"), "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  std::set<std::string> backends, functions;
+  for (const Json& row : lines(outcome.out)) {
+    EXPECT_EQ(row.at("ok"), true) << row;
+    EXPECT_TRUE(row.at("file").is_string());
+    EXPECT_LE(row.at("errors").at("o").get<double>(), 2e-5);
+    EXPECT_LE(row.at("errors").at("final_state").get<double>(), 2e-5);
+    backends.insert(row.at("backend"));
+    functions.insert(row.at("function"));
+  }
+  EXPECT_TRUE(backends.contains("original"));
+  const std::vector<OpStatus> all = ops();
+  for (const BackendStatus& backend : all.front().backends) {
+    EXPECT_EQ(backends.contains(std::string(backend.info.name)), backend.available) << backend.info.name;
+  }
+  EXPECT_EQ(functions, (std::set<std::string>{"chunk_kda", "fused_recurrent_kda"}));
+}
+
+TEST(CheckCommand, EndsWithCode1WhenOneIsOutOfTolerance) {
+  const TemporaryFolder folder;
+  const std::string file = with_expected_o(folder, Tensor::zeros({3, 1, 2, 64}, DType::f32));
+  const Outcome outcome = fla({"check", file, "--json"});
+  EXPECT_EQ(outcome.code, 1);
+  for (const Json& row : lines(outcome.out)) EXPECT_EQ(row.at("ok"), false);
+  EXPECT_THAT(fla({"check", file}).out, HasSubstr("OUT OF TOLERANCE"));
+}
+
+TEST(CheckCommand, ChecksTheBackendItIsToldAlone) {
+  const Outcome outcome = fla({"check", golden("kda_decode_f32"), "--backend", "original", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const Json& row : lines(outcome.out)) EXPECT_EQ(row.at("backend"), "original");
+}
+
+TEST(CheckCommand, SaysThatGradientsAreNotCompared) {
+  const Outcome outcome = fla({"check", golden("kda_f32_grad")});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("not compared"));
+}
+
+TEST(CheckCommand, RefusesAnExpectationOfAnotherShape) {
+  const TemporaryFolder folder;
+  const Outcome outcome = fla({"check", with_expected_o(folder, Tensor::zeros({3, 2, 64}, DType::f32))});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, MatchesRegex("fla: [^\n]*expect.o[^\n]*shape[^\n]*\n"));
+}
+
+TEST(CheckCommand, RefusesAFileWithNothingToCompare) {
+  const TemporaryFolder folder;
+  cases::write_safetensors(folder / "x", {}, {{"op", "kda"}});
+  const Outcome outcome = fla({"check", folder / "x"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, MatchesRegex("fla: [^\n]+\n"));
+}
+
+TEST(CheckCommand, ChecksTheOthersBesidesABadFile) {
+  const Outcome outcome = fla({"check", "missing", golden("kda_decode_f32"), "--json"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_FALSE(lines(outcome.out).empty());
+}
+
+}  // namespace
+}  // namespace fla::testing

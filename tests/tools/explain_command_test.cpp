@@ -1,0 +1,73 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/program.h"
+
+namespace fla::testing {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr char kShape[] = "B=1,T=8192,H=32,K=128,V=128";
+
+TEST(ExplainCommand, PrintsTheContractsFields) {
+  const Outcome outcome =
+      fla({"explain", "kda", "--shape", kShape, "--dtype", "bf16", "--device", "cpu", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json.at("op"), "kda");
+  EXPECT_EQ(json.at("function"), "chunk_kda");
+  EXPECT_EQ(json.at("dispatch"), "enabled");
+  EXPECT_TRUE(json.at("selected").is_string());
+  for (const Json& backend : json.at("backends")) {
+    EXPECT_TRUE(backend.at("name").is_string());
+    EXPECT_TRUE(backend.at("priority").is_number_integer());
+    EXPECT_TRUE(backend.at("reason").is_string());
+    EXPECT_THAT(backend.at("state").get<std::string>(),
+                AnyOf("unavailable", "disabled", "denied", "refused", "failed", "open", "accepted",
+                      "selected", "not_implemented"));
+  }
+}
+
+TEST(ExplainCommand, SaysOriginalWhenDispatchIsDisabled) {
+  const Outcome outcome = fla({"explain", "kda", "--shape", kShape, "--json"},
+                              {.variables = {{"FLA_DISABLE_BACKEND_DISPATCH", "1"}}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out).at("selected"), "original");
+  EXPECT_EQ(Json::parse(outcome.out).at("dispatch"), "disabled");
+}
+
+TEST(ExplainCommand, TakesAFile) {
+  const Outcome outcome = fla({"explain", "kda", "--in", golden("kda_decode_f32"), "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out).at("function"), "fused_recurrent_kda");
+}
+
+TEST(ExplainCommand, TakesTheFunctionItIsTold) {
+  const Outcome outcome =
+      fla({"explain", "kda", "--shape", "T=1,H=1,K=8", "--function", "chunk_kda", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out).at("function"), "chunk_kda");
+}
+
+TEST(ExplainCommand, TakesOptionsAndTensorsFromTheArgumentTable) {
+  const Outcome outcome =
+      fla({"explain", "kda", "--shape", "T=64,N=3,H=2,HV=4,K=32,V=16", "--option", "use_gate_in_kernel",
+           "--option", "lower_bound=-5", "--option", "state_v_first=1", "--with", "initial_state", "--with",
+           "A_log=f32", "--with", "dt_bias"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("kda.chunk_kda -> "));
+}
+
+TEST(ExplainCommand, RefusesACallThatKdaWouldRefuse) {
+  const Outcome outcome = fla({"explain", "kda", "--shape", kShape, "--option", "use_gate_in_kernel"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("A_log: expected"));
+}
+
+}  // namespace
+}  // namespace fla::testing

@@ -1,0 +1,91 @@
+#include "tools/cases/kda_reference.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/cases/accuracy.h"
+#include "tools/cases/case.h"
+#include "tools/cases/kda_random.h"
+
+namespace fla::cases {
+namespace {
+
+std::vector<std::string> golden_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(FLA_GOLDEN_DIR)) {
+    if (entry.path().filename().string().starts_with("kda")) files.push_back(entry.path().string());
+  }
+  return files;
+}
+
+// The golden files hold a float64 recurrence rounded to f32: that rounding is all that may be left.
+TEST(KdaReference, AgreesWithEveryGoldenCase) {
+  const std::vector<std::string> files = golden_files();
+  EXPECT_GE(files.size(), 9u);
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    const Case call = read_case(file);
+    const KdaReference reference = kda_reference(call.args_as<KdaArgs>());
+    for (const auto& [name, expected] : call.expected) {
+      EXPECT_LT(relative_error(expected, name == "o" ? reference.o : reference.final_state), 1e-7) << name;
+    }
+  }
+}
+
+TEST(KdaReference, DoesOneStepAsWrittenByHand) {
+  const float q = 2, k = 3, v = 5, g = std::log(0.5f), beta = 0.25f, start = 8;
+  const KdaArgs args{.q = TensorView(&q, DType::f32, {1, 1, 1, 1}),
+                     .k = TensorView(&k, DType::f32, {1, 1, 1, 1}),
+                     .v = TensorView(&v, DType::f32, {1, 1, 1, 1}),
+                     .g = TensorView(&g, DType::f32, {1, 1, 1, 1}),
+                     .beta = TensorView(&beta, DType::f32, {1, 1, 1}),
+                     .scale = 10.0f,
+                     .initial_state = TensorView(&start, DType::f32, {1, 1, 1, 1})};
+  // S = 8 / 2 = 4; u = (5 - 3 * 4) / 4 = -1.75; S = 4 - 3 * 1.75 = -1.25; o = 10 * 2 * S.
+  const KdaReference reference = kda_reference(args);
+  EXPECT_NEAR(reference.final_state.at(0), -1.25, 1e-6);
+  EXPECT_NEAR(reference.o.at(0), -25, 1e-5);
+}
+
+TEST(KdaReference, IsTheSameForASequenceAloneAndPacked) {
+  const KdaCase packed = make_kda_case({.K = 8, .V = 4, .lengths = {3, 0, 7}});
+  const KdaReference all = kda_reference(packed.args);
+  const KdaHead alone = kda_reference_head(packed.args, 2, 1);
+  for (std::int64_t t = 0; t < 7; ++t) {
+    for (std::int64_t v = 0; v < 4; ++v) {
+      EXPECT_EQ(all.o.at(static_cast<std::size_t>(((3 + t) * 2 + 1) * 4 + v)),
+                alone.o.at(static_cast<std::size_t>(t * 4 + v)));
+    }
+  }
+}
+
+TEST(KdaReference, HoldsTheStateOfAnEmptySequence) {
+  const KdaCase packed = make_kda_case({.H = 1, .K = 4, .V = 4, .lengths = {0, 2}});
+  const KdaReference reference = kda_reference(packed.args);
+  for (std::int64_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(reference.final_state.at(static_cast<std::size_t>(i)), element(packed.args.initial_state, i));
+  }
+}
+
+TEST(KdaReference, DoesNotDependOnStridesOrTheStatesLayout) {
+  KdaSpec spec{.T = 11, .K = 6, .V = 10};
+  const KdaReference plain = kda_reference(make_kda_case(spec).args);
+  spec.fused_projection = true;
+  EXPECT_EQ(kda_reference(make_kda_case(spec).args).o, plain.o);
+
+  KdaCase turned = make_kda_case(spec);
+  const TensorView& state = turned.args.initial_state;
+  turned.args.state_v_first = true;
+  turned.args.initial_state = TensorView(
+      state.data(), DType::f32, std::array<std::int64_t, 4>{1, 2, 10, 6},
+      std::array<std::int64_t, 4>{state.stride(0), state.stride(1), state.stride(3), state.stride(2)});
+  EXPECT_EQ(kda_reference(turned.args).o, plain.o);
+}
+
+}  // namespace
+}  // namespace fla::cases

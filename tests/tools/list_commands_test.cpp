@@ -1,0 +1,94 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fla/dispatch/registry.h"
+#include "tests/tools/program.h"
+
+namespace fla::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+std::string code(std::string_view text) { return std::string("`").append(text).append("`"); }
+
+TEST(OpsCommand, ListsFunctionsAndBackends) {
+  const Outcome outcome = fla({"ops", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json kda = Json::parse(outcome.out).at("ops").at(0);
+  EXPECT_EQ(kda.at("name"), "kda");
+  EXPECT_EQ(kda.at("functions"), Json({"chunk_kda", "fused_recurrent_kda"}));
+  for (const Json& backend : kda.at("backends")) {
+    for (const char* field : {"name", "priority", "env_var", "enabled", "available", "reason", "functions"}) {
+      EXPECT_TRUE(backend.contains(field)) << field;
+    }
+  }
+}
+
+TEST(OpsCommand, SaysWhatAToggleTurnedOff) {
+  for (const OpStatus& op : ops()) {
+    for (const BackendStatus& backend : op.backends) {
+      const Outcome outcome =
+          fla({"ops", "--json"}, {.variables = {{std::string(backend.info.env_var), "0"}}});
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      const Json json = Json::parse(outcome.out);
+      for (const Json& listed : json.at("ops").at(0).at("backends")) {
+        EXPECT_EQ(listed.at("enabled"), listed.at("name") != backend.info.name) << listed;
+      }
+    }
+  }
+}
+
+TEST(EnvCommand, ShowsValuesAndEveryBackendsToggle) {
+  const Outcome outcome = fla({"env", "--json"}, {.variables = {{"FLA_NUM_THREADS", "2"}}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::map<std::string, Json> values;
+  const Json json = Json::parse(outcome.out);
+  for (const Json& variable : json.at("variables")) values[variable.at("name")] = variable.at("value");
+  EXPECT_EQ(values.at("FLA_NUM_THREADS"), "2");
+  EXPECT_EQ(values.at("FLA_BACKEND_DENY"), nullptr);
+  for (const OpStatus& op : ops()) {
+    for (const BackendStatus& backend : op.backends) {
+      EXPECT_TRUE(values.contains(std::string(backend.info.env_var))) << backend.info.name;
+      for (const Variable& variable : backend.variables)
+        EXPECT_TRUE(values.contains(std::string(variable.name)));
+    }
+  }
+}
+
+TEST(DocsCommand, PrintsTheTablesOfTheRegistry) {
+  const std::string backends = fla({"docs", "--section", "backends"}).out;
+  for (const OpStatus& op : ops()) {
+    for (const BackendStatus& backend : op.backends)
+      EXPECT_THAT(backends, HasSubstr(code(backend.info.name)));
+  }
+  EXPECT_THAT(backends, HasSubstr("`original`"));
+  const std::string variables = fla({"docs", "--section", "variables"}).out;
+  for (const Variable& variable : fla::variables()) EXPECT_THAT(variables, HasSubstr(code(variable.name)));
+  const std::string arguments = fla({"docs", "--section", "arguments"}).out;
+  const ArgumentTable table = ops().front().arguments;
+  for (const Argument& argument : table) {
+    EXPECT_THAT(arguments, HasSubstr(code(argument.name)));
+    EXPECT_THAT(arguments, HasSubstr(std::string(argument.doc)));
+  }
+}
+
+TEST(DocsCommand, DoesNotDependOnTheEnvironment) {
+  const Outcome plain = fla({"docs"}),
+                set = fla({"docs"}, {.variables = {{"FLA_NUM_THREADS", "1"}, {"FLA_LOG_LEVEL", "off"}}});
+  EXPECT_EQ(plain.code, 0);
+  EXPECT_EQ(plain.out, set.out);
+}
+
+TEST(DocsCommand, PrintsEverySectionWithoutOne) {
+  const Outcome outcome = fla({"docs"});
+  for (const char* section : {"backends", "variables", "arguments"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(fla({"docs", "--section", section}).out)) << section;
+  }
+}
+
+}  // namespace
+}  // namespace fla::testing

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace fla::testing {
+
+struct Outcome {
+  int code = -1;  ///< -1 when a signal ended it
+  std::string out, err;
+};
+
+/// How a program is run: extra variables on top of this process's, none of whose FLA_* it sees, and whether
+/// its standard error is a terminal.
+struct Setting {
+  std::map<std::string, std::string> variables{};
+  bool terminal = false;
+};
+
+namespace detail {
+
+inline std::vector<std::string> environment_for(const Setting& setting) {
+  std::vector<std::string> list;
+  for (char** each = environ; *each != nullptr; ++each) {
+    if (!std::string_view(*each).starts_with("FLA_")) list.emplace_back(*each);
+  }
+  for (const auto& [name, value] : setting.variables) list.push_back(name + "=" + value);
+  return list;
+}
+
+inline std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> list;
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// {read end, write end}
+inline std::array<int, 2> open_channel(bool terminal) {
+  std::array<int, 2> ends{-1, -1};
+  if (!terminal) {
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    return ends;
+  }
+  ends[0] = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (ends[0] < 0 || ::grantpt(ends[0]) != 0 || ::unlockpt(ends[0]) != 0)
+    throw std::runtime_error("no terminal");
+  std::array<char, 128> name{};
+  if (::ptsname_r(ends[0], name.data(), name.size()) != 0) throw std::runtime_error("no terminal");
+  ends[1] = ::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (ends[1] < 0) throw std::runtime_error("no terminal");
+  return ends;
+}
+
+}  // namespace detail
+
+/// Runs words[0] with the other words and waits for its end. Standard input is empty.
+inline Outcome run_program(std::vector<std::string> words, const Setting& setting = {}) {
+  std::vector<std::string> variables = detail::environment_for(setting);
+  const std::vector<char*> arguments = detail::pointers(words), environment = detail::pointers(variables);
+  const std::array<int, 2> out = detail::open_channel(false), err = detail::open_channel(setting.terminal);
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("no process");
+  if (child == 0) {
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    ::dup2(nothing, STDIN_FILENO);
+    ::dup2(out[1], STDOUT_FILENO);
+    ::dup2(err[1], STDERR_FILENO);
+    ::execve(arguments[0], arguments.data(), environment.data());
+    ::_exit(127);
+  }
+  ::close(out[1]);
+  ::close(err[1]);
+  Outcome outcome;
+  std::array<pollfd, 2> waiting{pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
+  while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
+    if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
+      std::array<char, 4096> buffer;
+      const ssize_t got = ::read(waiting[i].fd, buffer.data(), buffer.size());
+      if (got > 0) {
+        (i == 0 ? outcome.out : outcome.err).append(buffer.data(), static_cast<std::size_t>(got));
+      } else {  // the end; a terminal says it with an error
+        ::close(waiting[i].fd);
+        waiting[i].fd = -1;
+      }
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+#ifdef FLA_COMMAND
+/// `fla` with these words.
+inline Outcome fla(std::vector<std::string> words, const Setting& setting = {}) {
+  words.insert(words.begin(), FLA_COMMAND);
+  return run_program(std::move(words), setting);
+}
+#endif
+
+inline std::string golden(const std::string& name) {
+  return std::string(FLA_GOLDEN_DIR) + "/" + name + ".safetensors";
+}
+
+}  // namespace fla::testing

@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fla/dispatch/registry.h"
+#include "tests/tools/program.h"
+#include "tests/tools/temporary_folder.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/safetensors.h"
+
+namespace fla::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using Json = nlohmann::json;
+
+TEST(RunCommand, WritesTheResults) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "result.safetensors", in = golden("kda_varlen_gva_softplus_bf16");
+  const Outcome outcome = fla({"run", "kda", "--in", in, "--out", out});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("kda.chunk_kda -> "));
+  EXPECT_THAT(folder.contents(), ElementsAre("result.safetensors"));
+  const cases::Safetensors result = cases::Safetensors::open(out), expected = cases::Safetensors::open(in);
+  for (const char* name : {"o", "final_state"}) {
+    EXPECT_LT(cases::relative_error(result.read(name), expected.read(std::string("expect.") + name)), 8e-3)
+        << name;
+  }
+  EXPECT_EQ(result.metadata().at("op"), "kda");
+}
+
+TEST(RunCommand, RunsTheOriginalKernelAndTheFunctionItIsTold) {
+  const TemporaryFolder folder;
+  const Outcome outcome = fla({"run", "kda", "--in", golden("kda_decode_f32"), "--out", folder / "x",
+                               "--backend", "original", "--function", "chunk_kda", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json.at("backend"), "original");
+  EXPECT_EQ(json.at("function"), "chunk_kda");
+  EXPECT_EQ(json.at("tensors"), Json({"o", "final_state"}));
+}
+
+TEST(RunCommand, RefusesABackendThatDoesNotExist) {
+  const TemporaryFolder folder;
+  const Outcome outcome = fla({"run", "kda", "--in", golden("kda_decode_f32"), "--out", folder / "x",
+                               "--backend", "no_such_backend"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, MatchesRegex("fla: [^\n]*no_such_backend[^\n]*\n"));
+  EXPECT_THAT(folder.contents(), IsEmpty());
+}
+
+TEST(RunCommand, EndsWithCode3WhenTheBackendItIsToldDoesNotTakeTheCall) {
+  const std::vector<OpStatus> all = ops();
+  for (const BackendStatus& backend : all.front().backends) {
+    const TemporaryFolder folder;
+    const Outcome outcome = fla({"run", "kda", "--in", golden("kda_decode_f32"), "--out", folder / "x",
+                                 "--backend", std::string(backend.info.name)},
+                                {.variables = {{std::string(backend.info.env_var), "0"}}});
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_THAT(outcome.err, MatchesRegex("fla: [^\n]+\n"));
+    EXPECT_THAT(folder.contents(), IsEmpty());
+  }
+}
+
+TEST(RunCommand, KeepsAnEarlierResultWhenItFails) {
+  const TemporaryFolder folder;
+  const std::string out = folder.write("x", "earlier");
+  EXPECT_EQ(fla({"run", "kda", "--in", folder / "missing", "--out", out}).code, 2);
+  EXPECT_EQ(read_bytes(out), "earlier");
+}
+
+TEST(RunCommand, HasNoCudaToRunOn) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      fla({"run", "kda", "--in", golden("kda_decode_f32"), "--out", folder / "x", "--device", "cuda"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("device: expected cpu, got cuda:0"));
+  EXPECT_THAT(folder.contents(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fla::testing

@@ -1,0 +1,69 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/program.h"
+#include "tests/tools/temporary_folder.h"
+
+namespace fla::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+class BadUsage : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(BadUsage, EndsWithOneLineAndCode2) {
+  const Outcome outcome = fla(GetParam());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, MatchesRegex("fla: [^\n]+\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, BadUsage,
+    ::testing::Values(
+        std::vector<std::string>{}, std::vector<std::string>{"dance"},
+        std::vector<std::string>{"ops", "--loud"}, std::vector<std::string>{"explain", "kda"},
+        std::vector<std::string>{"explain"},
+        std::vector<std::string>{"explain", "nothing", "--shape", "T=1,H=1,K=1"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=many"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8,Q=3"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8,T=3"},
+        std::vector<std::string>{"explain", "kda", "--shape", "B=1099511627776,T=1099511627776,H=1,K=8"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=300"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--dtype", "f7"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--device", "abacus"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--function", "fly"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--option", "colour=red"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--with", "hope"},
+        std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--in", "x"},
+        std::vector<std::string>{"run", "kda", "--in", "missing"},
+        std::vector<std::string>{"run", "kda", "--in", "missing", "--out", "/no/such/folder/x"},
+        std::vector<std::string>{"check"}, std::vector<std::string>{"check", "missing"},
+        std::vector<std::string>{"bench", "nothing"},
+        std::vector<std::string>{"bench", "kda", "--threads", "0"},
+        std::vector<std::string>{"bench", "kda", "--device", "cuda"},
+        std::vector<std::string>{"bench", "kda", "--gates", "iron"},
+        std::vector<std::string>{"bench", "kda", "--case", "prefill", "--shape", "T=1,H=1,K=8"},
+        std::vector<std::string>{"bench", "kda", "--html", "/no/such/folder/x"},
+        std::vector<std::string>{"docs", "--section", "poems"}));
+
+TEST(Usage, HelpIsNoError) {
+  for (const char* command : {"ops", "explain", "run", "check", "bench", "env", "docs"}) {
+    const Outcome outcome = fla({command, "--help"});
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_EQ(outcome.err, "") << command;
+    EXPECT_THAT(outcome.out, HasSubstr("--help")) << command;
+  }
+}
+
+TEST(Usage, AWrongSettingIsBadInput) {
+  const Outcome outcome = fla({"ops"}, {.variables = {{"FLA_BACKEND_ORDER", "kda=no_such_backend"}}});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, MatchesRegex("fla: [^\n]*FLA_BACKEND_ORDER[^\n]*\n"));
+}
+
+}  // namespace
+}  // namespace fla::testing

@@ -1,0 +1,246 @@
+// What the dispatch costs. Every benchmark makes the same call, on the same arguments, of a kernel that does
+// nothing; `direct` calls that kernel itself, and what the others take more is the price of choosing.
+//
+//   direct           the kernel, called as a function
+//   second_of_three  three backends, the first refuses, the second accepts
+//   all_refuse       three backends, all refuse, the original kernel runs
+//   disabled         dispatch is disabled
+//   plan             the choice was made before
+//   kda_validate     what fla::chunk_kda does before any of that: its arguments are checked
+
+#include "fla/dispatch/dispatch.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fla/dispatch/plan.h"
+#include "fla/dispatch/policy.h"
+#include "fla/dispatch/registry.h"
+#include "fla/ops/kda/kda.h"
+#include "tools/cases/kda_random.h"
+
+namespace fla::bench {
+
+/// kda's arguments, wrapped: kda's own validation, which is measured apart, does not apply.
+struct CallArgs {
+  using Result = KdaResult;
+  KdaArgs kda;
+};
+
+__attribute__((noinline)) KdaResult empty_kernel(const CallArgs& args) {
+  benchmark::DoNotOptimize(&args);
+  return {};
+}
+
+// Two ops with the same function, so that each keeps its own three backends.
+namespace second {
+namespace original {
+KdaResult call(const CallArgs& args);
+}
+DISPATCH("bench_second_of_three", KdaResult, call, const CallArgs& args) { return empty_kernel(args); }
+}  // namespace second
+
+namespace refusing {
+namespace original {
+KdaResult call(const CallArgs& args);
+}
+DISPATCH("bench_all_refuse", KdaResult, call, const CallArgs& args) { return empty_kernel(args); }
+}  // namespace refusing
+
+class CallBackend : public BaseBackend {
+ public:
+  virtual KdaResult call(const CallArgs& args) = 0;
+  virtual Verdict call_verifier(const CallArgs& args) const = 0;
+
+  template <class Type>
+  static std::vector<dispatch::Slot> slots() {
+    return {FLA_BACKEND_SLOT(CallBackend, Type, call)};
+  }
+};
+
+/// What a real verifier looks at, with one condition that this call meets or not: the lower bound of V. The
+/// check that refuses stands last, so that a refusal costs as much as it can.
+Verdict check(const KdaArgs& args, std::int64_t least_v) {
+  if (!args.q.device().is_cpu()) return refuse("requires a CPU tensor, got {}", args.q.device());
+  for (const TensorView* tensor : {&args.q, &args.k, &args.v}) {
+    if (!kFloatTypes.contains(tensor->dtype()))
+      return refuse("requires q, k, v in bf16, f16 or f32, got {}", tensor->dtype());
+    if (tensor->stride(3) != 1)
+      return refuse("requires channels next to each other, got stride {}", tensor->stride(3));
+  }
+  if (args.g.dtype() != DType::f32 && args.g.dtype() != args.q.dtype()) {
+    return refuse("requires g in f32 or like q, got {}", args.g.dtype());
+  }
+  if (args.g.stride(3) != 1)
+    return refuse("requires channels of g next to each other, got stride {}", args.g.stride(3));
+  if (args.beta.dtype() != DType::f32 && args.beta.dtype() != args.q.dtype()) {
+    return refuse("requires beta in f32 or like q, got {}", args.beta.dtype());
+  }
+  const std::int64_t K = args.q.size(3), V = args.v.size(3);
+  if (K % 8 != 0 || K > 256) return refuse("requires K up to 256 and a multiple of 8, got {}", K);
+  if (args.initial_state.defined()) {
+    if (args.initial_state.dtype() != DType::f32)
+      return refuse("requires a state in f32, got {}", args.initial_state.dtype());
+    if (args.initial_state.stride(3) != 1) return refuse("requires rows of the state next to each other");
+  }
+  if (args.state_v_first) return refuse("requires states [K, V]");
+  if (args.use_gate_in_kernel && !args.lower_bound)
+    return refuse("requires lower_bound with a gate in the kernel");
+  if (V < least_v) return refuse("requires V of at least {}, got {}", least_v, V);
+  return accept();
+}
+
+template <int kPriority>
+class Accepting final : public CallBackend {
+ public:
+  BackendInfo info() const override {
+    return {"bench_accepting", "nothing", "FLA_BENCH_ACCEPTING", true, kPriority, "accepts"};
+  }
+  KdaResult call(const CallArgs& args) override { return empty_kernel(args); }
+  Verdict call_verifier(const CallArgs& args) const override { return check(args.kda, 1); }
+};
+
+template <int kPriority>
+class Refusing final : public CallBackend {
+ public:
+  static constexpr std::string_view kNames[] = {"bench_refusing_1", "bench_refusing_2", "bench_refusing_3"};
+  static constexpr std::string_view kToggles[] = {"FLA_BENCH_REFUSING_1", "FLA_BENCH_REFUSING_2",
+                                                  "FLA_BENCH_REFUSING_3"};
+  BackendInfo info() const override {
+    return {kNames[kPriority - 1], "nothing", kToggles[kPriority - 1], true, kPriority, "refuses"};
+  }
+  KdaResult call(const CallArgs& args) override { return empty_kernel(args); }
+  Verdict call_verifier(const CallArgs& args) const override { return check(args.kda, 512); }
+};
+
+const CallArgs& arguments() {
+  static const cases::KdaCase made =
+      cases::make_kda_case({.T = 1, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16});
+  static const CallArgs args{made.args};
+  return args;
+}
+
+template <class Call>
+void repeat(benchmark::State& state, Call&& call) {
+  const CallArgs* args = &arguments();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(args);
+    const KdaResult result = call(*args);
+    benchmark::DoNotOptimize(&result);
+  }
+}
+
+void direct(benchmark::State& state) { repeat(state, empty_kernel); }
+void second_of_three(benchmark::State& state) { repeat(state, second::call); }
+void all_refuse(benchmark::State& state) { repeat(state, refusing::call); }
+
+void disabled(benchmark::State& state) {
+  set_policy({.disable_dispatch = true});
+  repeat(state, second::call);
+  set_policy({});
+}
+
+void plan(benchmark::State& state) { repeat(state, fla::plan("bench_second_of_three", "call", arguments())); }
+
+void kda_validate(benchmark::State& state) {
+  const KdaArgs* args = &arguments().kda;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(args);
+    validate_arguments(*args);
+  }
+}
+
+struct Bar {
+  const char* name;
+  double most_ns;
+};
+constexpr Bar kBars[] = {{"second_of_three", 25}, {"all_refuse", 35}, {"disabled", 3}, {"plan", 3}};
+
+/// The usual table, and then what each way adds to a direct call.
+class Reporter : public benchmark::ConsoleReporter {
+ public:
+  Reporter() : ConsoleReporter(OO_Tabular) {}
+
+  void ReportRuns(const std::vector<Run>& runs) override {
+    ConsoleReporter::ReportRuns(runs);
+    for (const Run& run : runs) {
+      if (run.run_type == Run::RT_Iteration && !run.error_occurred) {
+        times_[run.run_name.function_name].push_back(run.GetAdjustedRealTime());
+      }
+    }
+  }
+
+  void print_bars() {
+    const double base = median("direct");
+    if (base == 0) return;
+    std::printf("\nadded to a direct call, medians:\n");
+    for (const Bar& bar : kBars) {
+      const double added = median(bar.name) - base;
+      if (median(bar.name) == 0) continue;
+      std::printf("  %-16s %6.1f ns, at most %2.0f: %s\n", bar.name, added, bar.most_ns,
+                  added <= bar.most_ns ? "ok" : "OVER");
+    }
+  }
+
+ private:
+  double median(const std::string& name) {
+    std::vector<double>& times = times_[name];
+    if (times.empty()) return 0;
+    std::ranges::sort(times);
+    return times[times.size() / 2];
+  }
+
+  std::map<std::string, std::vector<double>> times_;
+};
+
+int main(int argc, char** argv) {
+  const auto first = register_backend("bench_second_of_three", std::make_unique<Refusing<1>>());
+  const auto accepting = register_backend("bench_second_of_three", std::make_unique<Accepting<2>>());
+  const auto third = register_backend("bench_second_of_three", std::make_unique<Refusing<3>>());
+  const auto one = register_backend("bench_all_refuse", std::make_unique<Refusing<1>>());
+  const auto two = register_backend("bench_all_refuse", std::make_unique<Refusing<2>>());
+  const auto three = register_backend("bench_all_refuse", std::make_unique<Refusing<3>>());
+
+  benchmark::RegisterBenchmark("direct", direct);
+  benchmark::RegisterBenchmark("second_of_three", second_of_three);
+  benchmark::RegisterBenchmark("all_refuse", all_refuse);
+  benchmark::RegisterBenchmark("disabled", disabled);
+  benchmark::RegisterBenchmark("plan", plan);
+  benchmark::RegisterBenchmark("kda_validate", kda_validate);
+
+  // Interleaved repetitions, so that a clock that changes changes all alike; what the caller says comes later
+  // and wins.
+  std::vector<std::string> words{argv[0], "--benchmark_enable_random_interleaving=true",
+                                 "--benchmark_repetitions=9", "--benchmark_min_time=0.05",
+                                 "--benchmark_report_aggregates_only=false"};
+  bool own_format = false;
+  for (int i = 1; i < argc; ++i) {
+    words.emplace_back(argv[i]);
+    own_format = own_format || words.back().starts_with("--benchmark_format");
+  }
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
+  if (own_format) {
+    benchmark::RunSpecifiedBenchmarks();
+  } else {
+    Reporter reporter;
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+    reporter.print_bars();
+  }
+  benchmark::Shutdown();
+  return 0;
+}
+
+}  // namespace fla::bench
+
+int main(int argc, char** argv) { return fla::bench::main(argc, argv); }

@@ -1,0 +1,69 @@
+#include "tools/cases/accuracy.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "fla/core/errors.h"
+#include "fla/core/half.h"
+
+namespace fla::cases {
+namespace {
+
+/// Calls visit(element's offset) in row-major order.
+template <class Visit>
+void for_each_offset(const TensorView& tensor, Visit&& visit) {
+  const std::int64_t count = tensor.numel();
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t rest = i, offset = 0;
+    for (int axis = tensor.rank() - 1; axis >= 0; --axis) {
+      offset += rest % tensor.size(axis) * tensor.stride(axis);
+      rest /= tensor.size(axis);
+    }
+    visit(offset);
+  }
+}
+
+}  // namespace
+
+double element(const TensorView& tensor, std::int64_t offset) {
+  switch (tensor.dtype()) {
+    case DType::bf16: return to_float(tensor.as<bf16>()[offset]);
+    case DType::f16: return to_float(tensor.as<f16>()[offset]);
+    case DType::f32: return tensor.as<float>()[offset];
+    case DType::i32:
+    case DType::i64: break;
+  }
+  throw InvalidArgument("x", "expected a tensor of floats, got " + tensor.describe());
+}
+
+double relative_error(const TensorView& x, std::span<const double> reference) {
+  if (x.numel() != static_cast<std::int64_t>(reference.size())) {
+    throw InvalidArgument("x",
+                          "expected " + std::to_string(reference.size()) + " elements, got " + x.describe());
+  }
+  ErrorSum sum;
+  const double* expected = reference.data();
+  for_each_offset(x, [&](std::int64_t offset) { sum.add(element(x, offset), *expected++); });
+  return sum.relative();
+}
+
+double relative_error(const TensorView& x, const TensorView& reference) {
+  if (!std::ranges::equal(x.shape(), reference.shape())) {
+    throw InvalidArgument(
+        "x", "expected shape " + shape_text(reference.shape()) + ", got " + shape_text(x.shape()));
+  }
+  std::vector<double> expected;
+  expected.reserve(static_cast<std::size_t>(reference.numel()));
+  for_each_offset(reference, [&](std::int64_t offset) { expected.push_back(element(reference, offset)); });
+  return relative_error(x, expected);
+}
+
+double tolerance(DType inputs) {
+  switch (inputs) {
+    case DType::bf16: return 8e-3;
+    case DType::f16: return 2e-3;
+    default: return 2e-5;
+  }
+}
+
+}  // namespace fla::cases

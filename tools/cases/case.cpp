@@ -1,0 +1,126 @@
+#include "tools/cases/case.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "fla/core/environment.h"
+#include "fla/core/errors.h"
+
+namespace fla::cases {
+namespace {
+
+constexpr std::string_view kExpect = "expect.";
+constexpr std::array<std::string_view, 2> kUpstreamGradients{"do", "dht"};  // what a backward starts from
+constexpr std::array<std::string_view, 2> kOwnMetadata{"op",
+                                                       "format"};  // "format" is what PyTorch's writer adds
+
+bool is_option(const Argument& argument) { return !argument.is_tensor(); }
+bool is_input(const Argument& argument) {
+  return argument.is_tensor() && argument.kind != ArgumentKind::output;
+}
+
+/// Indices stay on the host, where every device may read them.
+Tensor on_device(const Tensor& tensor, const Argument& argument, Device device) {
+  if (device.is_cpu() || argument.kind == ArgumentKind::index) return tensor;
+  throw InvalidArgument("device",
+                        "expected cpu, got " + to_string(device) + ": this build has no CUDA kernels");
+}
+
+void read_tensor(const Safetensors& file, const Safetensors::Entry& entry, Device device, Case& call) {
+  if (entry.name.starts_with(kExpect)) {
+    const std::string result = entry.name.substr(kExpect.size());
+    if (std::ranges::count(call.op->results, result) == 0) {
+      call.not_compared.push_back(result);
+      return;
+    }
+    call.expected.push_back({result, file.read(entry.name)});
+    const Argument* asks = find_argument(call.op->arguments, "output_" + result);
+    if (asks != nullptr && asks->kind == ArgumentKind::flag) asks->flag(call.args.get()) = true;
+    return;
+  }
+  const Argument* argument = find_argument(call.op->arguments, entry.name);
+  if (argument != nullptr && is_input(*argument)) {
+    Tensor tensor = on_device(file.read(entry.name), *argument, device);
+    argument->tensor(call.args.get()) = tensor.view();
+    call.tensors.push_back({entry.name, tensor});
+  } else if (std::ranges::count(kUpstreamGradients, entry.name) == 0) {
+    call.warnings.push_back("tensor '" + printable(entry.name) + "' is no input of " +
+                            std::string(call.op->name) + " and is ignored");
+  }
+}
+
+std::string op_named_by(const Safetensors& file, std::string_view op) {
+  const auto found = file.metadata().find("op");
+  if (found == file.metadata().end()) {
+    if (op.empty()) throw FileError(file.path(), "__metadata__ must name the op under 'op', which it lacks");
+    return std::string(op);
+  }
+  if (!op.empty() && found->second != op) {
+    throw FileError(file.path(),
+                    "expected a case of " + std::string(op) + ", got one of '" + found->second + "'");
+  }
+  return found->second;
+}
+
+}  // namespace
+
+Case read_case(const std::string& path, std::string_view op, Device device) {
+  const Safetensors file = Safetensors::open(path);
+  const std::string name = op_named_by(file, op);
+  try {
+    Case call;
+    call.file = path;
+    call.op = &find_op(name);
+    call.args = call.op->make_args();
+    for (const auto& [key, value] : file.metadata()) {
+      if (std::ranges::count(kOwnMetadata, key) > 0) continue;
+      const Argument* argument = find_argument(call.op->arguments, key);
+      if (argument != nullptr && is_option(*argument)) {
+        set_option(call.op->arguments, call.args.get(), key, value);
+      } else {
+        call.warnings.push_back("__metadata__ '" + printable(key) + "' is no option of " + name +
+                                " and is ignored");
+      }
+    }
+    for (const Safetensors::Entry& entry : file.entries()) read_tensor(file, entry, device, call);
+    return call;
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, error.what());
+  }
+}
+
+void validate(const Case& call) {
+  try {
+    call.op->validate(call.args.get());
+  } catch (const InvalidArgument& error) {
+    throw FileError(call.file, error.what());
+  }
+}
+
+void set_option(ArgumentTable table, void* args, std::string_view name, std::string_view value) {
+  const Argument* argument = find_argument(table, name);
+  if (argument == nullptr || !is_option(*argument)) {
+    std::string options;
+    for (const Argument& each : table) {
+      if (is_option(each)) options += (options.empty() ? "" : ", ") + std::string(each.name);
+    }
+    throw InvalidArgument(name, "is no option; expected one of " + options);
+  }
+  if (argument->kind == ArgumentKind::flag) {
+    if (value != "0" && value != "1") {
+      throw InvalidArgument(name, "expected 0 or 1, got '" + std::string(value) + "'");
+    }
+    argument->flag(args) = value == "1";
+    return;
+  }
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    throw InvalidArgument(name, "expected a number, got '" + std::string(value) + "'");
+  }
+  argument->number(args) = static_cast<float>(number);
+}
+
+}  // namespace fla::cases

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fla/core/device.h"
+#include "tools/cases/op.h"
+#include "tools/cases/safetensors.h"
+
+/// A case is a .safetensors file with a call in it: tensors under the arguments' names, options as strings in
+/// __metadata__ (1 and 0 for flags), the op's name under `op` there, and what the call should return under
+/// expect.*.
+namespace fla::cases {
+
+struct Case {
+  std::string file;
+  const Op* op = nullptr;
+  std::shared_ptr<void> args;             ///< the op's argument struct, over `tensors`
+  std::vector<NamedTensor> tensors;       ///< the memory of the arguments
+  std::vector<NamedTensor> expected;      ///< results of the op, without "expect."
+  std::vector<std::string> not_compared;  ///< other expectations, such as gradients
+  std::vector<std::string> warnings;      ///< tensors and options that mean nothing to the op
+
+  template <class Args>
+  const Args& args_as() const {
+    return *static_cast<const Args*>(args.get());
+  }
+};
+
+/// Reads a case through the op's argument table. `op` empty: the file must name it; otherwise the file may,
+/// and must agree. A result that the file expects is asked for (output_final_state). Throws FileError. The
+/// arguments are complete but not validated: options may still be set.
+Case read_case(const std::string& file, std::string_view op = "", Device device = {});
+
+/// Throws FileError, with the file's name before the library's own words, unless the op could run this call.
+void validate(const Case& call);
+
+/// Sets a number or a flag from text. Throws InvalidArgument for a name that the table does not have as an
+/// option, or a value that is none.
+void set_option(ArgumentTable table, void* args, std::string_view name, std::string_view value);
+
+}  // namespace fla::cases

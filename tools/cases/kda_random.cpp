@@ -1,0 +1,241 @@
+#include "tools/cases/kda_random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+#include "fla/core/half.h"
+#include "tools/cases/random.h"
+
+namespace fla::cases {
+namespace {
+
+constexpr std::array<std::string_view, kAllKdaData.size()> kNames{"random", "bound",         "slow", "strong",
+                                                                  "resets", "repeated_keys", "mixed"};
+
+constexpr std::int64_t kForeignColumns = 5;
+
+float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+void put(const TensorView& tensor, std::int64_t offset, float value) {
+  switch (tensor.dtype()) {
+    case DType::bf16: tensor.as<bf16>()[offset] = from_float<bf16>(value); break;
+    case DType::f16: tensor.as<f16>()[offset] = from_float<f16>(value); break;
+    default: tensor.as<float>()[offset] = value;
+  }
+}
+
+/// Calls fill(token, head, row) for every [batch, token, head] of a tensor of rank 3 or 4 and stores the row.
+template <class Fill>
+void fill_rows(const TensorView& tensor, Fill&& fill) {
+  const bool scalar = tensor.rank() == 3;
+  std::vector<float> row(static_cast<std::size_t>(scalar ? 1 : tensor.size(3)));
+  for (std::int64_t b = 0; b < tensor.size(0); ++b) {
+    for (std::int64_t t = 0; t < tensor.size(1); ++t) {
+      for (std::int64_t h = 0; h < tensor.size(2); ++h) {
+        fill(t, h, row);
+        const std::int64_t at = b * tensor.stride(0) + t * tensor.stride(1) + h * tensor.stride(2);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+          put(tensor, at + (scalar ? 0 : static_cast<std::int64_t>(i) * tensor.stride(3)), row[i]);
+        }
+      }
+    }
+  }
+}
+
+void fill_all(const TensorView& tensor, auto&& next) {
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) put(tensor, i, next());
+}
+
+void normalise(std::vector<float>& row) {
+  double sum = 1e-6;
+  for (const float x : row) sum += static_cast<double>(x) * static_cast<double>(x);
+  for (float& x : row) x = static_cast<float>(static_cast<double>(x) / std::sqrt(sum));
+}
+
+/// The log-decay of one channel.
+float decay(KdaData data, std::size_t channel, Random& random) {
+  switch (data) {
+    case KdaData::random: return -5 * sigmoid(random.normal());
+    case KdaData::bound: return -5;
+    case KdaData::slow: return -0.01f * random.uniform();
+    case KdaData::strong: return -125 * random.uniform();
+    case KdaData::resets: return random.chance(0.03f) ? -100.0f : -0.01f * random.uniform();
+    case KdaData::repeated_keys: return 0;
+    case KdaData::mixed: return channel / 16 % 4 == 0 ? -20 * random.uniform() : -0.05f * random.uniform();
+  }
+  return 0;
+}
+
+/// What the gate in the kernel makes a decay of the same character from. Large values saturate a lower-bound
+/// gate and are decays of their own size with the softplus gate.
+float raw_gate(KdaData data, std::size_t channel, Random& random) {
+  const float slow = random.normal() - 8;
+  switch (data) {
+    case KdaData::random: return random.normal();
+    case KdaData::bound: return 30;
+    case KdaData::slow: return slow;
+    case KdaData::strong: return 100 * random.uniform();
+    case KdaData::resets: return random.chance(0.03f) ? 100.0f : slow;
+    case KdaData::repeated_keys: return -60;
+    case KdaData::mixed: return channel / 16 % 4 == 0 ? 20 * random.uniform() : slow;
+  }
+  return 0;
+}
+
+class Builder {
+ public:
+  explicit Builder(const KdaSpec& spec) : spec_(spec), random_(spec.seed) {
+    if (spec_.HV == 0) spec_.HV = spec_.H;
+    if (!spec_.lengths.empty()) {
+      spec_.B = 1;
+      spec_.T = std::accumulate(spec_.lengths.begin(), spec_.lengths.end(), std::int64_t{0});
+    }
+    made_.args = spec_.options;
+  }
+
+  KdaCase make() {
+    place_tokens();
+    fill_qkv();
+    fill_gates();
+    if (!spec_.lengths.empty()) pack();
+    if (spec_.initial_state) start();
+    return std::move(made_);
+  }
+
+ private:
+  Tensor make_tensor(std::initializer_list<std::int64_t> shape, DType dtype) {
+    made_.memory.push_back(Tensor::empty(shape, dtype));
+    return made_.memory.back();
+  }
+
+  /// q, k, v, g, beta: each in memory of its own, or neighbours in one row a token as a fused projection
+  /// leaves them.
+  void place_tokens() {
+    const auto [B, T, H, HV, K, V] = std::tuple(spec_.B, spec_.T, spec_.H, spec_.HV, spec_.K, spec_.V);
+    KdaArgs& args = made_.args;
+    struct Part {
+      TensorView* view;
+      DType dtype;
+      std::int64_t heads, channels;  // 0 channels: a tensor of rank 3
+    };
+    const Part parts[] = {{&args.q, spec_.dtype, H, K},
+                          {&args.k, spec_.dtype, H, K},
+                          {&args.v, spec_.dtype, HV, V},
+                          {&args.g, spec_.gate_dtype, HV, K},
+                          {&args.beta, spec_.gate_dtype, HV, 0}};
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      std::int64_t width = 0;
+      for (const Part& part : parts) {
+        if (part.dtype == dtype) width += part.heads * std::max<std::int64_t>(part.channels, 1);
+      }
+      if (width == 0) continue;
+      Tensor fused;
+      std::int64_t column = 0;
+      if (spec_.fused_projection) {
+        // The last columns belong to no argument: a kernel that reads them shows.
+        width += kForeignColumns;
+        fused = make_tensor({B, T, width}, dtype);
+        fill_all(fused, [] { return std::numeric_limits<float>::quiet_NaN(); });
+      }
+      for (const Part& part : parts) {
+        if (part.dtype != dtype) continue;
+        const std::int64_t row =
+            spec_.fused_projection ? width : part.heads * std::max<std::int64_t>(part.channels, 1);
+        if (!spec_.fused_projection) column = 0, fused = make_tensor({B, T, row}, dtype);
+        const char* data = fused.as<char>() + column * static_cast<std::int64_t>(size_of(dtype));
+        if (part.channels == 0) {
+          *part.view = TensorView(data, dtype, std::array{B, T, part.heads},
+                                  std::array<std::int64_t, 3>{T * row, row, 1});
+        } else {
+          *part.view = TensorView(data, dtype, std::array{B, T, part.heads, part.channels},
+                                  std::array<std::int64_t, 4>{T * row, row, part.channels, 1});
+        }
+        column += part.heads * std::max<std::int64_t>(part.channels, 1);
+      }
+    }
+  }
+
+  void fill_qkv() {
+    const bool repeat = spec_.data == KdaData::repeated_keys;
+    const auto normal_row = [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+      for (float& x : row) x = random_.normal();
+      if (!made_.args.use_qk_l2norm_in_kernel) normalise(row);
+    };
+    fill_rows(made_.args.q, normal_row);
+    std::vector<std::vector<float>> first(static_cast<std::size_t>(spec_.H));
+    fill_rows(made_.args.k, [&](std::int64_t t, std::int64_t h, std::vector<float>& row) {
+      std::vector<float>& kept = first[static_cast<std::size_t>(h)];
+      if (repeat && !kept.empty()) {
+        row = kept;
+      } else {
+        normal_row(t, h, row);
+        kept = row;
+      }
+    });
+    fill_rows(made_.args.v, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+      for (float& x : row) x = random_.normal();
+    });
+  }
+
+  void fill_gates() {
+    KdaArgs& args = made_.args;
+    const bool repeat = spec_.data == KdaData::repeated_keys;
+    fill_rows(args.g, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        row[i] = args.use_gate_in_kernel ? raw_gate(spec_.data, i, random_) : decay(spec_.data, i, random_);
+      }
+    });
+    fill_rows(args.beta, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+      const float raw = repeat ? 30.0f : random_.normal();  // the sigmoid of 30 is 1
+      row[0] = args.use_beta_sigmoid_in_kernel ? raw : repeat ? 1.0f : sigmoid(raw);
+    });
+    if (!args.use_gate_in_kernel) return;
+    args.A_log = make_tensor({spec_.HV}, DType::f32);
+    fill_all(args.A_log, [&] { return 0.5f * random_.normal(); });
+    args.dt_bias = make_tensor({spec_.HV * spec_.K}, DType::f32);
+    fill_all(args.dt_bias, [&] { return 0.5f * random_.normal(); });
+  }
+
+  void pack() {
+    const auto count = static_cast<std::int64_t>(spec_.lengths.size()) + 1;
+    made_.args.cu_seqlens = make_tensor({count}, spec_.index_dtype);
+    std::int64_t end = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (spec_.index_dtype == DType::i32) {
+        made_.args.cu_seqlens.as<std::int32_t>()[i] = static_cast<std::int32_t>(end);
+      } else {
+        made_.args.cu_seqlens.as<std::int64_t>()[i] = end;
+      }
+      if (i + 1 < count) end += spec_.lengths[static_cast<std::size_t>(i)];
+    }
+  }
+
+  void start() {
+    const std::int64_t N = spec_.lengths.empty() ? spec_.B : static_cast<std::int64_t>(spec_.lengths.size());
+    const bool v_first = made_.args.state_v_first;
+    made_.args.initial_state = make_tensor(
+        {N, spec_.HV, v_first ? spec_.V : spec_.K, v_first ? spec_.K : spec_.V}, spec_.state_dtype);
+    fill_all(made_.args.initial_state, [&] { return 0.3f * random_.normal(); });
+  }
+
+  KdaSpec spec_;
+  Random random_;
+  KdaCase made_;
+};
+
+}  // namespace
+
+std::string_view name_of(KdaData data) { return kNames[static_cast<std::size_t>(data)]; }
+
+std::optional<KdaData> kda_data_from_name(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<KdaData>(found - kNames.begin());
+}
+
+KdaCase make_kda_case(const KdaSpec& spec) { return Builder(spec).make(); }
+
+}  // namespace fla::cases

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "fla/ops/kda/kda.h"
+
+/// Random calls of kda, for tests, fuzzing and benchmarks. The same specification makes the same bits
+/// everywhere.
+namespace fla::cases {
+
+/// What the data is like, above all how fast it forgets.
+enum class KdaData : std::uint8_t {
+  random,         ///< decays of -5 sigmoid(x), as the lower-bound gate makes them
+  bound,          ///< every decay at -5
+  slow,           ///< -0.01 u: hardly any
+  strong,         ///< -125 u: about -1000 over 16 tokens
+  resets,         ///< 3 % of the channels at -100, the others slow
+  repeated_keys,  ///< all keys of a head equal, beta 1, no decay
+  mixed,          ///< one group of 16 channels in four -20 u, the others -0.05 u
+};
+inline constexpr std::array kAllKdaData{KdaData::random, KdaData::bound,  KdaData::slow,
+                                        KdaData::strong, KdaData::resets, KdaData::repeated_keys,
+                                        KdaData::mixed};
+std::string_view name_of(KdaData data);
+std::optional<KdaData> kda_data_from_name(std::string_view name);
+
+struct KdaSpec {
+  std::int64_t B = 1, T = 64, H = 2, HV = 0, K = 64, V = 64;  ///< HV = 0: as many as H
+  std::vector<std::int64_t> lengths{};  ///< of packed sequences; then B is 1 and T is their sum
+  DType dtype = DType::f32;             ///< of q, k, v
+  DType gate_dtype = DType::f32;        ///< of g and beta
+  DType state_dtype = DType::f32;
+  DType index_dtype = DType::i64;
+  KdaData data = KdaData::random;
+  bool initial_state = true;
+  bool fused_projection = false;  ///< q, k, v, g and beta are slices of one row a token where dtypes allow it
+  /// Numbers and flags of the call; its tensors are not looked at. g is raw with use_gate_in_kernel, and beta
+  /// with use_beta_sigmoid_in_kernel; q and k are normalised already without use_qk_l2norm_in_kernel.
+  KdaArgs options{.output_final_state = true};
+  std::uint64_t seed = 1;
+};
+
+struct KdaCase {
+  KdaArgs args;
+  std::vector<Tensor> memory;  ///< what the arguments' views point to
+};
+
+/// No outputs are given: the call makes its own.
+KdaCase make_kda_case(const KdaSpec& spec);
+
+}  // namespace fla::cases

@@ -1,0 +1,59 @@
+# Installation: the library with its public headers, the package files for CMake and pkg-config, the command.
+
+include(CMakePackageConfigHelpers)
+
+# The headers that a program may include; every other header of fla/ is the library's own business.
+set(FLA_PUBLIC_HEADERS
+  fla/fla.h
+  fla/core/arguments.h
+  fla/core/device.h
+  fla/core/dtype.h
+  fla/core/environment.h
+  fla/core/errors.h
+  fla/core/export.h
+  fla/core/half.h
+  fla/core/scratch.h
+  fla/core/tensor.h
+  fla/core/threads.h
+  fla/dispatch/backend.h
+  fla/dispatch/counters.h
+  fla/dispatch/dispatch.h
+  fla/dispatch/explain.h
+  fla/dispatch/plan.h
+  fla/dispatch/policy.h
+  fla/dispatch/registry.h
+  fla/dispatch/verdict.h
+  fla/ops/kda/kda.h
+)
+list(TRANSFORM FLA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
+target_sources(fla PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${FLA_PUBLIC_HEADERS})
+
+# Hidden visibility does not reach templates of namespaces that are declared visible, such as std.
+target_link_options(fla PRIVATE LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/fla.map)
+set_property(TARGET fla APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/fla.map)
+
+install(TARGETS fla EXPORT fla-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fla)
+install(EXPORT fla-targets NAMESPACE fla:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fla-config.cmake.in ${PROJECT_BINARY_DIR}/fla-config.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a new minor version may break programs.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/fla-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/fla-config.cmake ${PROJECT_BINARY_DIR}/fla-config-version.cmake
+  DESTINATION ${package_dir})
+
+# The .pc file finds its prefix from where it lies, so that an installed tree can be moved.
+file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/fla.pc.in ${PROJECT_BINARY_DIR}/fla.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/fla.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+if(TARGET fla_command)
+  file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(fla_command PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  install(TARGETS fla_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

@@ -1,0 +1,26 @@
+# Every target with the sanitizers of FLA_SANITIZE, and the settings that the programs of the tests run with.
+
+add_compile_options(-fsanitize=${FLA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+add_link_options(-fsanitize=${FLA_SANITIZE})
+
+# What CTest puts in front of a program of ours.
+set(runner env UBSAN_OPTIONS=print_stacktrace=1)
+if(FLA_SANITIZE MATCHES thread)
+  # OpenMP's runtime is not instrumented; its barriers are told to the sanitizer by Archer. A child of fork() may
+  # start threads, which the sanitizer would otherwise refuse.
+  file(REAL_PATH ${CMAKE_CXX_COMPILER} compiler)
+  cmake_path(GET compiler PARENT_PATH compiler_folder)
+  find_library(FLA_ARCHER archer HINTS ${compiler_folder}/../lib)
+  if(NOT FLA_ARCHER)
+    message(FATAL_ERROR "FLA_SANITIZE=thread: needs clang and its libarcher.so (Debian: clang, libomp-dev), "
+                        "got ${CMAKE_CXX_COMPILER} without it")
+  endif()
+  list(APPEND runner OMP_TOOL_LIBRARIES=${FLA_ARCHER})
+  list(APPEND runner "TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0:second_deadlock_stack=1")
+  # The shadow memory of older ThreadSanitizers does not fit around the address randomisation of newer kernels.
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE no_setarch OUTPUT_QUIET ERROR_QUIET)
+  if(NOT no_setarch)
+    list(APPEND runner setarch -R)
+  endif()
+endif()
+set(CMAKE_CROSSCOMPILING_EMULATOR ${runner})

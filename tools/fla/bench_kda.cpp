@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "fla/core/errors.h"
+#include "fla/core/threads.h"
+#include "fla/dispatch/explain.h"
+#include "fla/dispatch/plan.h"
+#include "fla/dispatch/policy.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/case.h"
+#include "tools/cases/kda_reference.h"
+#include "tools/cases/op.h"
+#include "tools/fla/bench.h"
+#include "tools/fla/chosen_backend.h"
+#include "tools/fla/peak.h"
+
+namespace fla::command {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Decay, k^T S, the rank-one update and q^T S are 1 + 2 + 2 + 2 operations an element of the state; what is
+/// done once a channel brings that to 115,000 for K = V = 128.
+double operations_per_token_head(const AxisSizes& sizes) {
+  return 115'000.0 * static_cast<double>(sizes[Axis::K] * sizes[Axis::V]) / (128.0 * 128.0);
+}
+
+double bytes_of(const TensorView& tensor) {
+  return tensor.defined() ? static_cast<double>(tensor.numel()) * static_cast<double>(size_of(tensor.dtype()))
+                          : 0;
+}
+
+/// A call on random data with memory for its results. A short call updates its state in place, as decoding
+/// does.
+class Subject {
+ public:
+  Subject(const BenchRequest& request, const BenchCase& bench_case, DType dtype) {
+    cases::KdaSpec spec;
+    const AxisSizes& sizes = bench_case.sizes;
+    spec.B = sizes[Axis::B], spec.T = sizes[Axis::T], spec.H = sizes[Axis::H];
+    spec.HV = sizes[Axis::HV], spec.K = sizes[Axis::K], spec.V = sizes[Axis::V];
+    if (const std::int64_t packed = sizes[Axis::N]; packed > 0) {
+      for (std::int64_t i = 0; i < packed; ++i)
+        spec.lengths.push_back((i + 1) * spec.T / packed - i * spec.T / packed);
+    }
+    spec.dtype = spec.gate_dtype = dtype;
+    spec.data = request.gates;
+    for (const auto& [name, value] : request.options) {
+      cases::set_option(KdaArgs::arguments(), &spec.options, name, value);
+    }
+    call_ = cases::make_kda_case(spec);
+    KdaArgs& args = call_.args;
+    validate_arguments(args);
+    o_ = Tensor::empty(args.v.shape(), args.v.dtype());
+    args.out = o_;
+    pristine_ = args.initial_state;
+    state_ = Tensor::empty(args.initial_state.shape(), args.initial_state.dtype());
+    args.final_state = state_;
+    in_place_ = front_door(args) == "fused_recurrent_kda";
+    if (in_place_) args.initial_state = state_;
+    reset();
+  }
+
+  const KdaArgs& args() const { return call_.args; }
+
+  /// The state as it was at first; outputs full of NaN.
+  void reset() {
+    poison(o_);
+    if (in_place_) {
+      std::memcpy(state_.data(), pristine_.data(), static_cast<std::size_t>(bytes_of(pristine_)));
+    } else {
+      poison(state_);
+    }
+  }
+
+  /// Against the reference on a few heads, spread over the call.
+  void compare(BenchRow& row) const {
+    KdaArgs reference_args = call_.args;
+    reference_args.initial_state = pristine_;
+    const KdaSizes sizes = sizes_of(reference_args);
+    const std::int64_t heads = sizes.N * sizes.HV, samples = std::min<std::int64_t>(heads, 4);
+    cases::ErrorSum o, state;
+    for (std::int64_t i = 0; i < samples; ++i) {
+      const std::int64_t at = samples == 1 ? 0 : i * (heads - 1) / (samples - 1);
+      const std::int64_t n = at / sizes.HV, head = at % sizes.HV;
+      const cases::KdaHead expected = cases::kda_reference_head(reference_args, n, head);
+      const TokenRange tokens = tokens_of(reference_args, n);
+      const double* next = expected.o.data();
+      for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+        const std::int64_t row_at = ((tokens.batch * sizes.T + t) * sizes.HV + head) * sizes.V;
+        for (std::int64_t v = 0; v < sizes.V; ++v) o.add(cases::element(o_, row_at + v), *next++);
+      }
+      for (std::int64_t k = 0; k < sizes.K; ++k) {
+        for (std::int64_t v = 0; v < sizes.V; ++v) {
+          const std::int64_t place = reference_args.state_v_first ? v * sizes.K + k : k * sizes.V + v;
+          state.add(cases::element(state_, at * sizes.K * sizes.V + place),
+                    expected.state[static_cast<std::size_t>(k * sizes.V + v)]);
+        }
+      }
+    }
+    row.error_o = o.relative();
+    row.error_state = state.relative();
+  }
+
+  double bytes() const {
+    const KdaArgs& args = call_.args;
+    return bytes_of(args.q) + bytes_of(args.k) + bytes_of(args.v) + bytes_of(args.g) + bytes_of(args.beta) +
+           bytes_of(o_) + bytes_of(pristine_) + bytes_of(state_);
+  }
+
+ private:
+  static void poison(const Tensor& tensor) {
+    std::memset(tensor.data(), 0xff, static_cast<std::size_t>(bytes_of(tensor)));  // NaN in every dtype
+  }
+
+  cases::KdaCase call_;
+  Tensor o_, state_;
+  TensorView pristine_;
+  bool in_place_ = false;
+};
+
+struct Contestant {
+  BenchRow row;
+  Plan<KdaArgs> plan;
+  std::vector<double> times;
+  int calls = 1;  ///< timed together, so that the clock's grain does not matter
+
+  double time(const KdaArgs& args) const {
+    const double begin = now();
+    for (int i = 0; i < calls; ++i) static_cast<void>(plan(args));
+    return (now() - begin) / calls;
+  }
+};
+
+std::vector<std::string> backends_for(const BenchRequest& request, std::string_view function,
+                                      const KdaArgs& args) {
+  if (!request.backends.empty()) return request.backends;
+  std::vector<std::string> names;
+  const Explanation explanation = explain("kda", function, args);
+  if (explanation.dispatch_enabled) {
+    for (const Explanation::Row& row : explanation.rows) {
+      if (row.state == "selected" || row.state == "accepted") names.push_back(row.name);
+    }
+  }
+  names.emplace_back(kOriginal);
+  return names;
+}
+
+std::vector<BenchRow> measure(const BenchRequest& request, const BenchCase& bench_case, DType dtype,
+                              int threads, Subject& subject) {
+  constexpr double kTimedSeconds = 2e-4;
+  constexpr int kFewest = 5, kMost = 10'000;
+  const KdaArgs& args = subject.args();
+  const std::string function(cases::find_op("kda").function_or_front_door(request.function, &args));
+  std::vector<Contestant> contestants;
+  for (const std::string& backend : backends_for(request, function, args)) {
+    const ScopedPolicy scope(policy_for("kda", backend));
+    Contestant contestant{.row = {}, .plan = plan("kda", function, args), .times = {}};
+    BenchRow& row = contestant.row;
+    row = {.case_name = bench_case.name,
+           .function = function,
+           .backend = backend,
+           .dtype = dtype,
+           .threads = threads,
+           .sizes = bench_case.sizes,
+           .error_state = {}};
+    row.bytes = subject.bytes();
+    row.operations = operations_per_token_head(row.sizes) * row.token_heads();
+    subject.reset();
+    static_cast<void>(contestant.plan(args));
+    subject.compare(row);
+    const double once = contestant.time(args);
+    contestant.calls = std::max(1, static_cast<int>(std::ceil(kTimedSeconds / std::max(once, 1e-9))));
+    contestants.push_back(std::move(contestant));
+  }
+  subject.reset();
+  const double end = now() + request.seconds * static_cast<double>(contestants.size());
+  for (int round = 0; request.repetitions > 0 ? round < request.repetitions
+                                              : round < kFewest || (round < kMost && now() < end);
+       ++round) {
+    for (Contestant& contestant : contestants) contestant.times.push_back(contestant.time(args));
+  }
+  std::vector<BenchRow> rows;
+  for (Contestant& contestant : contestants) {
+    std::ranges::sort(contestant.times);
+    contestant.row.repetitions = static_cast<int>(contestant.times.size());
+    contestant.row.min_s = contestant.times.front();
+    contestant.row.median_s = contestant.times[contestant.times.size() / 2];
+    rows.push_back(contestant.row);
+  }
+  return rows;
+}
+
+/// The best that was seen of the machine counts: what it managed once it can manage.
+void improve(Yardstick& yardstick, CopyBandwidth& copy) {
+  const MultiplyAddRate rate = measure_multiply_add_rate();
+  if (rate.operations_per_s > yardstick.operations_per_s) {
+    yardstick.operations_per_s = rate.operations_per_s;
+    yardstick.target = rate.target;
+  }
+  yardstick.copy_bytes_per_s = std::max(yardstick.copy_bytes_per_s, copy.measure());
+}
+
+}  // namespace
+
+int bench_steps(const BenchRequest& request) {
+  return static_cast<int>(request.dtypes.size() * request.cases.size() * (1 + 2 * request.threads.size()));
+}
+
+BenchReport bench_kda(const BenchRequest& request, Progress& progress) {
+  BenchReport report;
+  for (const int threads : request.threads) report.yardsticks.push_back({.threads = threads, .target = {}});
+  CopyBandwidth copy;
+  for (const DType dtype : request.dtypes) {
+    for (const BenchCase& bench_case : request.cases) {
+      const std::string what = bench_case.name + " " + std::string(name_of(dtype));
+      progress.begin(what + ": data");
+      Subject subject(request, bench_case, dtype);
+      for (std::size_t i = 0; i < request.threads.size(); ++i) {
+        const int threads = request.threads[i];
+        set_num_threads(threads);
+        progress.begin("what the machine can do, " + std::to_string(threads) + " threads");
+        improve(report.yardsticks[i], copy);
+        progress.begin(what + ", " + std::to_string(threads) + " threads");
+        for (BenchRow& row : measure(request, bench_case, dtype, threads, subject))
+          report.rows.push_back(std::move(row));
+      }
+    }
+  }
+  set_num_threads(0);
+  return report;
+}
+
+}  // namespace fla::command

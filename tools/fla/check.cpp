@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "fla/core/errors.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/case.h"
+#include "tools/fla/chosen_backend.h"
+#include "tools/fla/command.h"
+#include "tools/fla/text_table.h"
+
+namespace fla::command {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string backend;
+  bool json = false;
+};
+
+/// What one backend's one function made of one file.
+struct Row {
+  std::string file, op, function, backend;
+  double tolerance = 0;
+  std::map<std::string, double> errors;
+  std::string failure;
+
+  bool ok() const {
+    return failure.empty() &&
+           std::ranges::all_of(errors, [&](const auto& each) { return each.second <= tolerance; });
+  }
+};
+
+nlohmann::ordered_json to_json(const Row& row) {
+  nlohmann::ordered_json json{{"file", row.file},
+                              {"op", row.op},
+                              {"function", row.function},
+                              {"backend", row.backend},
+                              {"ok", row.ok()},
+                              {"tolerance", row.tolerance},
+                              {"errors", nlohmann::ordered_json::object()}};
+  for (const auto& [name, error] : row.errors) {
+    json["errors"][name] =
+        std::isfinite(error) ? nlohmann::ordered_json(error) : nlohmann::ordered_json(nullptr);
+  }
+  if (!row.failure.empty()) json["failure"] = row.failure;
+  return json;
+}
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  return text;
+}
+
+/// A case this small is given to every function of its op; a larger one to the function that a call would
+/// take.
+constexpr std::int64_t kSmallElements = std::int64_t{1} << 21;
+
+std::vector<std::string_view> functions_to_check(const cases::Case& call) {
+  std::int64_t elements = 0;
+  for (const cases::NamedTensor& argument : call.tensors) elements += argument.tensor.numel();
+  if (elements <= kSmallElements) return {call.op->functions.begin(), call.op->functions.end()};
+  return {call.op->front_door(call.args.get())};
+}
+
+std::vector<std::string> backends_to_check(const cases::Case& call, std::string_view function,
+                                           const std::string& wanted) {
+  // The function that a call would take must work there; another one may be missing.
+  if (wanted == kOriginal || (!wanted.empty() && function == call.op->front_door(call.args.get())))
+    return {wanted};
+  const Explanation explanation = call.op->explain(function, call.args.get());
+  if (!wanted.empty()) {
+    const auto takes = [&](const Explanation::Row& row) {
+      return row.name == wanted && (row.state == "selected" || row.state == "accepted");
+    };
+    return std::vector<std::string>(std::ranges::any_of(explanation.rows, takes) ? 1 : 0, wanted);
+  }
+  std::vector<std::string> names{std::string(kOriginal)};
+  if (!explanation.dispatch_enabled) return names;
+  for (const Explanation::Row& row : explanation.rows) {
+    if (row.state == "selected" || row.state == "accepted") names.push_back(row.name);
+  }
+  return names;
+}
+
+DType dtype_of(const cases::Case& call) {
+  const Argument& first = call.op->arguments.front();
+  return first.tensor(static_cast<const void*>(call.args.get())).dtype();
+}
+
+Row check_one(const cases::Case& call, std::string_view function, const std::string& backend) {
+  Row row{.file = call.file,
+          .op = std::string(call.op->name),
+          .function = std::string(function),
+          .backend = backend,
+          .tolerance = cases::tolerance(dtype_of(call)),
+          .errors = {},
+          .failure = {}};
+  const ScopedPolicy scope(policy_for(row.op, backend));
+  std::vector<cases::NamedTensor> results;
+  try {
+    results = call.op->run(function, call.args.get());
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const std::exception& error) {
+    row.failure = error.what();
+    return row;
+  }
+  for (const cases::NamedTensor& expected : call.expected) {
+    const auto result = std::ranges::find(results, expected.name, &cases::NamedTensor::name);
+    if (result == results.end()) {
+      row.failure = "returned no " + expected.name;
+      return row;
+    }
+    if (!std::ranges::equal(result->tensor.shape(), expected.tensor.shape())) {
+      throw cases::FileError(call.file, "expect." + expected.name,
+                             "expected shape " + shape_text(result->tensor.shape()) + ", got " +
+                                 shape_text(expected.tensor.shape()));
+    }
+    row.errors[expected.name] = cases::relative_error(result->tensor, expected.tensor);
+  }
+  return row;
+}
+
+cases::Case read_checkable(const std::string& file) {
+  cases::Case call = cases::read_case(file);
+  if (call.expected.empty())
+    throw cases::FileError(file, "expected expect.* tensors to compare with, got none");
+  for (const cases::NamedTensor& expected : call.expected) {
+    if (!kFloatTypes.contains(expected.tensor.dtype())) {
+      throw cases::FileError(
+          file, "expect." + expected.name,
+          "expected dtype bf16, f16 or f32, got " + std::string(name_of(expected.tensor.dtype())));
+    }
+  }
+  cases::validate(call);
+  return call;
+}
+
+void report_ignored(const cases::Case& call) {
+  for (const std::string& warning : call.warnings) complain("warning: " + call.file + ": " + warning);
+  if (call.not_compared.empty()) return;
+  std::string names;
+  for (const std::string& name : call.not_compared) names += (names.empty() ? "" : ", ") + name;
+  complain("note: " + call.file + ": no function returns " + names + "; not compared");
+}
+
+ExitCode check(const Options& options) {
+  ExitCode code = kDone;
+  const auto worsen = [&code](ExitCode other) { code = std::max(code, other); };
+  TextTable table({"file", "function", "backend", "o", "final_state", "tolerance", ""});
+  bool any = false;
+  for (const std::string& file : options.files) {
+    // A bad file does not keep the others from being checked.
+    try {
+      const cases::Case call = read_checkable(file);
+      report_ignored(call);
+      for (const std::string_view function : functions_to_check(call)) {
+        for (const std::string& backend : backends_to_check(call, function, options.backend)) {
+          const Row row = check_one(call, function, backend);
+          any = true;
+          if (!row.failure.empty()) {
+            complain(row.file + ": " + row.op + "." + row.function + " on " + row.backend +
+                     " failed: " + row.failure);
+            worsen(kBackendFailed);
+          } else if (!row.ok()) {
+            worsen(kOutOfTolerance);
+          }
+          if (options.json) {
+            std::cout << to_json(row).dump() << '\n' << std::flush;
+            continue;
+          }
+          const auto error = [&row](const char* name) {
+            const auto found = row.errors.find(name);
+            return found == row.errors.end() ? "-" : short_number(found->second);
+          };
+          table.add({row.file, row.function, row.backend, error("o"), error("final_state"),
+                     short_number(row.tolerance),
+                     row.ok()              ? "ok"
+                     : row.failure.empty() ? "OUT OF TOLERANCE"
+                                           : "FAILED"});
+        }
+      }
+    } catch (const cases::FileError& error) {
+      complain(error.what());
+      worsen(kBadInput);
+    }
+  }
+  if (!options.json && any) std::cout << table.text();
+  return code;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "check", "runs case files on the original kernel and every backend that takes them, and compares");
+  auto options = std::make_shared<Options>();
+  command->add_option("files", options->files, "case files with expect.* tensors")->required();
+  command->add_option("--backend", options->backend,
+                      "this backend alone; 'original' for the original kernel");
+  command->add_flag("--json", options->json, "print JSON, one object a line");
+  command->callback([&chosen, options] { chosen = [options] { return check(*options); }; });
+}
+
+}  // namespace fla::command

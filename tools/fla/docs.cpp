@@ -1,0 +1,110 @@
+#include <iostream>
+
+#include "fla/dispatch/registry.h"
+#include "tools/fla/command.h"
+#include "tools/fla/text_table.h"
+#include "tools/fla/variables.h"
+
+/// The tables of the documents, printed from the registry and the argument tables. None depends on the
+/// machine.
+namespace fla::command {
+namespace {
+
+std::string code(std::string_view text) { return text.empty() ? "" : "`" + std::string(text) + "`"; }
+
+std::string code_list(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + code(word);
+  return text;
+}
+
+std::string backends() {
+  TextTable table({"op", "backend", "priority", "toggle", "default", "built on", "functions", "what it is"});
+  for (const OpStatus& op : ops()) {
+    for (const BackendStatus& backend : op.backends) {
+      const BackendInfo& info = backend.info;
+      table.add({code(op.name), code(info.name), std::to_string(info.priority), code(info.env_var),
+                 info.default_enable ? "on" : "off", std::string(info.package), code_list(backend.functions),
+                 std::string(info.doc)});
+    }
+    table.add({code(op.name), "`original`", "last", "", "on", "C++", code_list(op.functions),
+               "the original kernels: what runs when nobody took the call"});
+  }
+  return table.markdown();
+}
+
+std::string variables_table() {
+  TextTable table({"variable", "values", "default", "meaning"});
+  for (const ListedVariable& variable : listed_variables()) {
+    table.add({code(variable.name), variable.values, variable.fallback, variable.meaning});
+  }
+  return table.markdown();
+}
+
+std::string dtypes(DTypeSet set) {
+  std::string text;
+  for (const DType type : {DType::bf16, DType::f16, DType::f32, DType::i32, DType::i64}) {
+    if (set.contains(type)) text += (text.empty() ? "" : ", ") + std::string(name_of(type));
+  }
+  return text;
+}
+
+std::string kind(const Argument& argument) {
+  switch (argument.kind) {
+    case ArgumentKind::tensor: return "tensor";
+    case ArgumentKind::index: return "index";
+    case ArgumentKind::output: return "output";
+    case ArgumentKind::number: return "number";
+    case ArgumentKind::flag: return "flag";
+  }
+  return "";
+}
+
+std::string arguments() {
+  std::string text;
+  for (const OpStatus& op : ops()) {
+    TextTable table({"argument", "kind", "required", "dtypes", "shape", "meaning"});
+    for (const Argument& argument : op.arguments) {
+      table.add({code(argument.name), kind(argument), argument.need == Need::required ? "yes" : "",
+                 dtypes(argument.dtypes), code(argument.shape.text), std::string(argument.doc)});
+    }
+    text += (text.empty() ? "" : "\n") + ("Arguments of " + code(op.name) + ":\n\n") + table.markdown();
+  }
+  return text;
+}
+
+struct Section {
+  std::string name, title;
+  std::string (*print)();
+};
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> all{{"backends", "Backends", backends},
+                                        {"variables", "Environment variables", variables_table},
+                                        {"arguments", "Arguments", arguments}};
+  return all;
+}
+
+ExitCode print(const std::string& wanted) {
+  bool first = true;
+  for (const Section& section : sections()) {
+    if (!wanted.empty() && section.name != wanted) continue;
+    if (wanted.empty()) std::cout << (first ? "" : "\n") << "## " << section.title << "\n\n";
+    std::cout << section.print();
+    first = false;
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_docs(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand("docs", "the tables of the documents, from the registry itself");
+  auto wanted = std::make_shared<std::string>();
+  std::vector<std::string> names;
+  for (const Section& section : sections()) names.push_back(section.name);
+  command->add_option("--section", *wanted, "print this table alone")->check(CLI::IsMember(names));
+  command->callback([&chosen, wanted] { chosen = [wanted] { return print(*wanted); }; });
+}
+
+}  // namespace fla::command

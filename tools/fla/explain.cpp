@@ -1,0 +1,79 @@
+#include <iostream>
+
+#include "fla/core/errors.h"
+#include "tools/cases/case.h"
+#include "tools/fla/command.h"
+#include "tools/fla/made_up_call.h"
+#include "tools/fla/settings.h"
+
+namespace fla::command {
+namespace {
+
+struct Options {
+  std::string op, in, shape, dtype = "f32", device = "cpu", function;
+  std::vector<std::string> options, with;
+  bool json = false;
+};
+
+ExitCode print(const cases::Op& op, const Options& options, const void* args) {
+  const Explanation explanation = op.explain(op.function_or_front_door(options.function, args), args);
+  std::cout << (options.json ? explanation.json() + "\n" : explanation.text());
+  return kDone;
+}
+
+ExitCode explain_file(const Options& options) {
+  // Nothing is run, so the file may be asked about for a device that is not there: the tensors stay where
+  // they are.
+  cases::Case call = cases::read_case(options.in, options.op);
+  for (const auto& [name, value] : parse_settings(options.options, "1")) {
+    cases::set_option(call.op->arguments, call.args.get(), name, value);
+  }
+  const Device device = parse_device(options.device);
+  for (const Argument& argument : call.op->arguments) {
+    if (!argument.is_tensor() || argument.kind == ArgumentKind::index) continue;
+    TensorView& tensor = argument.tensor(call.args.get());
+    if (tensor.defined()) tensor = TensorView(tensor.data(), tensor.dtype(), tensor.shape(), device);
+  }
+  cases::validate(call);
+  for (const std::string& warning : call.warnings) complain("warning: " + call.file + ": " + warning);
+  return print(*call.op, options, call.args.get());
+}
+
+ExitCode explain_shape(const Options& options) {
+  const cases::Op& op = cases::find_op(options.op);
+  const MadeUpCall call =
+      make_up_call(op, parse_shape(options.shape), parse_dtype(options.dtype), parse_device(options.device),
+                   parse_settings(options.options, "1"), parse_settings(options.with, ""));
+  return print(op, options, call.args.get());
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& chosen) {
+  CLI::App* command =
+      app.add_subcommand("explain", "who would take a call, and why not the others; runs nothing");
+  auto options = std::make_shared<Options>();
+  command->add_option("op", options->op, "the op")->required();
+  auto* in = command->add_option("--in", options->in, "a case file with the call");
+  auto* shape =
+      command->add_option("--shape", options->shape, "the call's sizes: B=1,T=8192,H=32,HV=32,K=128,V=128");
+  in->excludes(shape);
+  command->add_option("--dtype", options->dtype, "with --shape: f32, bf16 or f16")->needs(shape);
+  command->add_option("--with", options->with, "with --shape: an optional tensor, NAME or NAME=DTYPE")
+      ->needs(shape)
+      ->allow_extra_args(false);
+  command->add_option("--device", options->device, "cpu, cuda or cuda:N");
+  command->add_option("--function", options->function,
+                      "the op's function; the front door's choice if left out");
+  command->add_option("--option", options->options, "an option of the op, NAME=VALUE; NAME alone sets a flag")
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([&chosen, options] {
+    if (options->in.empty() == options->shape.empty()) {
+      throw CLI::ValidationError("explain", "expected --in FILE or --shape SIZES");
+    }
+    chosen = [options] { return options->in.empty() ? explain_shape(*options) : explain_file(*options); };
+  });
+}
+
+}  // namespace fla::command

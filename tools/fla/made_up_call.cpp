@@ -1,0 +1,131 @@
+#include "tools/fla/made_up_call.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "fla/core/errors.h"
+#include "tools/cases/case.h"
+
+namespace fla::command {
+namespace {
+
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 56;
+
+std::int64_t& axis(AxisSizes& sizes, std::string_view name) {
+  const auto found = std::ranges::find(kAxisNames, name);
+  if (found == kAxisNames.end()) {
+    throw InvalidArgument("shape",
+                          "expected sizes of B, T, H, HV, K, V and N, got '" + std::string(name) + "'");
+  }
+  return sizes[static_cast<Axis>(found - kAxisNames.begin())];
+}
+
+std::int64_t size_from(std::string_view name, std::string_view text) {
+  std::int64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || end != text.data() + text.size() || size < 0 || size > kMaxSize) {
+    throw InvalidArgument("shape", "expected " + std::string(name) +
+                                       " to be a whole number from 0 to 2^40, got '" + std::string(text) +
+                                       "'");
+  }
+  return size;
+}
+
+std::vector<std::int64_t> shape_of(const ShapeRule& rule, const AxisSizes& sizes, std::string_view argument) {
+  std::vector<std::int64_t> shape;
+  std::int64_t elements = 1;
+  for (int i = 0; i < rule.rank; ++i) {
+    shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes));
+    if (__builtin_mul_overflow(elements, std::max<std::int64_t>(shape.back(), 1), &elements) ||
+        elements > kMaxElements) {
+      throw InvalidArgument(argument, "expected at most 2^56 elements, got shape " + std::string(rule.text));
+    }
+  }
+  return shape;
+}
+
+Tensor even_lengths(std::int64_t sequences, std::int64_t tokens) {
+  Tensor starts = Tensor::empty({sequences + 1}, DType::i64);
+  for (std::int64_t i = 0; i <= sequences; ++i) {
+    starts.as<std::int64_t>()[i] = tokens / sequences * i + std::min(i, tokens % sequences);
+  }
+  return starts;
+}
+
+}  // namespace
+
+AxisSizes parse_shape(std::string_view text) {
+  AxisSizes sizes;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw InvalidArgument(
+          "shape", "expected something like B=1,T=512,H=8,K=128,V=128, got '" + std::string(item) + "'");
+    }
+    const std::string_view name = item.substr(0, equals);
+    std::int64_t& size = axis(sizes, name);
+    if (size >= 0) throw InvalidArgument("shape", "has " + std::string(name) + " twice");
+    size = size_from(name, item.substr(equals + 1));
+  }
+  for (const Axis needed : {Axis::T, Axis::H, Axis::K}) {
+    if (sizes[needed] < 0) {
+      throw InvalidArgument(
+          "shape",
+          "expected a size of " + std::string(kAxisNames[static_cast<std::size_t>(needed)]) + ", got none");
+    }
+  }
+  if (sizes[Axis::B] < 0) sizes[Axis::B] = 1;
+  if (sizes[Axis::N] == 0 || (sizes[Axis::N] > 0 && sizes[Axis::B] != 1)) {
+    throw InvalidArgument("shape", "expected B=1 and at least one sequence where N is given");
+  }
+  if (sizes[Axis::HV] < 0) sizes[Axis::HV] = sizes[Axis::H];
+  if (sizes[Axis::V] < 0) sizes[Axis::V] = sizes[Axis::K];
+  return sizes;
+}
+
+MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& given, DType dtype, Device device,
+                        const Settings& options, const Settings& with) {
+  AxisSizes sizes = given;
+  const bool packed = sizes[Axis::N] > 0;
+  if (!packed) sizes[Axis::N] = sizes[Axis::B];
+  MadeUpCall call{.args = op.make_args(), .memory = {}};
+  void* const args = call.args.get();
+  // Before the tensors: flags decide about shapes.
+  for (const auto& [name, value] : options) cases::set_option(op.arguments, args, name, value);
+
+  std::uintptr_t address = 0;
+  const auto place = [&](const Argument& argument, DType type) {
+    // Nobody reads there; a pointer that is not null and aligned is all that a verifier may ask for.
+    address += std::uintptr_t{1} << 20;
+    const std::vector<std::int64_t> shape =
+        shape_of(rule_in_force(op.arguments, argument, args), sizes, argument.name);
+    argument.tensor(args) = TensorView(reinterpret_cast<const void*>(address), type, shape, device);
+  };
+
+  for (const Argument& argument : op.arguments) {
+    if (argument.need == Need::required) place(argument, dtype);
+    if (argument.kind == ArgumentKind::index && packed) {
+      call.memory.push_back(even_lengths(sizes[Axis::N], sizes[Axis::T]));
+      argument.tensor(args) = call.memory.back().view();
+    }
+  }
+  for (const auto& [name, type] : with) {
+    const Argument* argument = find_argument(op.arguments, name);
+    if (argument == nullptr || !argument->is_tensor() || argument->kind == ArgumentKind::index) {
+      throw InvalidArgument(
+          "with", "expected an optional tensor of " + std::string(op.name) + ", got '" + name + "'");
+    }
+    const auto chosen = type.empty() ? std::optional(DType::f32) : dtype_from_name(type);
+    if (!chosen) throw InvalidArgument(name, "expected a dtype such as f32 or bf16, got '" + type + "'");
+    place(*argument, *chosen);
+  }
+  return call;
+}
+
+}  // namespace fla::command

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fla/core/arguments.h"
+#include "fla/core/tensor.h"
+#include "tools/cases/op.h"
+#include "tools/fla/settings.h"
+
+namespace fla::command {
+
+/// Reads "B=1,T=8192,H=32,K=128,V=128". B is 1 unless given, HV is H, V is K; N, the number of packed
+/// sequences, may be left out. Throws InvalidArgument.
+AxisSizes parse_shape(std::string_view text);
+
+/// A call by its shape, to ask about and not to run: its tensors point at no memory, except that cu_seqlens
+/// is real.
+struct MadeUpCall {
+  std::shared_ptr<void> args;
+  std::vector<Tensor> memory;
+};
+
+/// The required tensors have `dtype`; `with` names optional ones, each with a dtype or "" for f32. N packed
+/// sequences are about equally long.
+MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& sizes, DType dtype, Device device,
+                        const Settings& options, const Settings& with);
+
+}  // namespace fla::command

@@ -1,0 +1,62 @@
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include "fla/core/errors.h"
+#include "tools/cases/file_error.h"
+#include "tools/fla/command.h"
+
+namespace fla::command {
+namespace {
+
+ExitCode run(int argc, char** argv) {
+  CLI::App app{"fla: linear attention, dispatched to the fastest backend that takes a call", "fla"};
+  app.set_version_flag("--version", FLA_VERSION);
+  app.require_subcommand(1);
+  Action chosen;
+  for (const auto add : {add_ops, add_explain, add_run, add_check, add_bench, add_env, add_docs})
+    add(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    complain(std::string(error.what()) + " (see fla --help)");
+    return kBadInput;
+  }
+  return chosen();
+}
+
+ExitCode run_and_report(int argc, char** argv) {
+  try {
+    const ExitCode code = run(argc, argv);
+    std::cout.flush();
+    if (!std::cout) {
+      complain("standard output cannot be written");
+      return kBadInput;
+    }
+    return code;
+  } catch (const BackendError& error) {
+    complain(error.what());
+    return kBackendFailed;
+  } catch (const Error& error) {  // an argument, a setting or a file
+    complain(error.what());
+    return kBadInput;
+  } catch (const std::bad_alloc&) {
+    complain("there is not enough memory for this call");
+    return kBadInput;
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return kBackendFailed;
+  }
+}
+
+}  // namespace
+
+void complain(std::string_view line) { std::cerr << "fla: " << cases::printable(line) << '\n'; }
+
+}  // namespace fla::command
+
+int main(int argc, char** argv) { return fla::command::run_and_report(argc, argv); }

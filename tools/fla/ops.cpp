@@ -1,0 +1,70 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "fla/dispatch/registry.h"
+#include "tools/fla/command.h"
+#include "tools/fla/text_table.h"
+
+namespace fla::command {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+ExitCode print_json() {
+  Json all = Json::array();
+  for (const OpStatus& op : ops()) {
+    Json backends = Json::array();
+    for (const BackendStatus& backend : op.backends) {
+      backends.push_back({{"name", backend.info.name},
+                          {"priority", backend.info.priority},
+                          {"env_var", backend.info.env_var},
+                          {"package", backend.info.package},
+                          {"enabled", backend.enabled},
+                          {"available", backend.available},
+                          {"reason", backend.reason},
+                          {"functions", backend.functions},
+                          {"doc", backend.info.doc}});
+    }
+    all.push_back({{"name", op.name}, {"functions", op.functions}, {"backends", backends}});
+  }
+  std::cout << Json{{"ops", all}}.dump() << '\n';
+  return kDone;
+}
+
+std::string standing(const BackendStatus& backend) {
+  if (!backend.available) return "unavailable: " + backend.reason;
+  if (!backend.enabled) return backend.reason.empty() ? "disabled" : "disabled: " + backend.reason;
+  return "available";
+}
+
+ExitCode print_text() {
+  for (const OpStatus& op : ops()) {
+    std::cout << op.name << ": " << joined(op.functions) << '\n';
+    TextTable table({"  backend", "priority", "toggle", "enabled", "state", "functions"});
+    for (const BackendStatus& backend : op.backends) {
+      table.add({"  " + std::string(backend.info.name), std::to_string(backend.info.priority),
+                 std::string(backend.info.env_var), backend.enabled ? "yes" : "no", standing(backend),
+                 joined(backend.functions)});
+    }
+    table.add({"  original", "", "", "yes", "available", joined(op.functions)});
+    std::cout << table.text();
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_ops(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand("ops", "ops, their functions and backends");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print JSON");
+  command->callback([&chosen, json] { chosen = [json] { return *json ? print_json() : print_text(); }; });
+}
+
+}  // namespace fla::command
