@@ -261,7 +261,7 @@ const Defect kDefects[] = {
      "new_state", "expected memory of its own, got some that overlaps state"},
     {"OutputsOverEachOther",
      [](Call& c) {
-       c.args.new_state = {c.out.data() + 59, DType::f32, {2, 2, 4, 5}};
+       c.args.out = {c.new_state.data() + 20, DType::f32, {2, 3, 2, 5}};
      },
      "new_state", "expected memory of its own, got some that overlaps out"},
     {"OutputThatWritesAnElementTwice",
