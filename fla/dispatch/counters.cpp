@@ -129,7 +129,7 @@ std::uint32_t new_counter(std::string_view op, std::string_view function, std::s
 
 void count_first(std::uint32_t counter) {
   CounterCell& counters = cell(counter);
-  if (counters.taken.load(std::memory_order_relaxed) == 0) CounterCell::increment(counters.taken);
+  CounterCell::increment(counters.taken);
   {
     const std::lock_guard lock(mutex);
     if (!shared().logged.insert(counter).second) return;

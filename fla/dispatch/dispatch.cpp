@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fla/core/errors.h"
@@ -34,9 +35,9 @@ std::string full_name(const FunctionBase& function) {
 
 }  // namespace
 
-Verdict verifier_failed(const Candidate&) {
+Verdict verifier_failed(std::exception_ptr exception) {
   try {
-    throw;
+    std::rethrow_exception(std::move(exception));
   } catch (const std::exception& error) {
     return Verdict::failure(kept(error.what()));
   } catch (...) {
@@ -62,11 +63,12 @@ void raise_required(const FunctionBase& function, const Snapshot& snapshot, cons
                      BackendError::Wrote::nothing);
 }
 
-void handle_failure(const FunctionBase& function, const Snapshot& snapshot, const Candidate& candidate) {
+void handle_failure(const FunctionBase& function, const Snapshot& snapshot, const Candidate& candidate,
+                    std::exception_ptr exception) {
   const std::string who =
       full_name(function) + ": backend " + std::string(candidate.backend->info().name) + " failed";
   try {
-    throw;
+    std::rethrow_exception(std::move(exception));
   } catch (const BackendError& error) {
     const bool goes_on =
         snapshot.fall_back && !snapshot.must_take && error.wrote() == BackendError::Wrote::nothing;

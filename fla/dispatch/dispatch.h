@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -79,11 +80,14 @@ class FLA_API FunctionBase {
 
   /// The list that holds for the calling thread now.
   const Snapshot& snapshot() const {
-    if (thread_state.scope == nullptr) [[likely]] {
-      if (const Snapshot* current = snapshot_.load(std::memory_order_acquire)) [[likely]]
-        return *current;
-    }
-    return find_snapshot();
+    const Snapshot* known = known_snapshot();
+    return known != nullptr ? *known : find_snapshot();
+  }
+
+ protected:
+  /// The same, or null when it has to be looked for: the first time, or within a ScopedPolicy.
+  const Snapshot* known_snapshot() const {
+    return thread_state.scope == nullptr ? snapshot_.load(std::memory_order_acquire) : nullptr;
   }
 
  private:
@@ -98,24 +102,29 @@ class FLA_API FunctionBase {
 FLA_API void count_first(std::uint32_t counter);
 FLA_API void count_refusal_first(const Candidate& candidate, const Verdict& verdict);
 FLA_API void count_failure(const Candidate& candidate, bool fell_back);
-FLA_API Verdict verifier_failed(const Candidate& candidate);
+FLA_API Verdict verifier_failed(std::exception_ptr exception);
 FLA_API Verdict ask_twice(const Candidate& candidate, const void* args, std::size_t size);
 [[noreturn]] FLA_API void raise_required(const FunctionBase& function, const Snapshot& snapshot,
                                          const void* args);
-/// Inside a catch block: returns when the call may go on to the next backend, throws otherwise.
+/// Returns when the call may go on to the next backend; throws otherwise. The exception is handed over
+/// because a program and the library need not share one C++ run-time library.
 FLA_API void handle_failure(const FunctionBase& function, const Snapshot& snapshot,
-                            const Candidate& candidate);
+                            const Candidate& candidate, std::exception_ptr exception);
+
+/// Counts a call that a thread has counted before; counts nothing and says no the first time.
+inline bool count_again(std::uint32_t counter) {
+  ThreadState& thread = thread_state;
+  if (counter >= thread.cell_count) return false;
+  CounterCell::Count& taken = thread.cells[counter].taken;
+  const std::uint64_t before = taken.load(std::memory_order_relaxed);
+  if (before == 0) return false;
+  taken.store(before + 1, std::memory_order_relaxed);
+  return true;
+}
 
 inline void count_taken(std::uint32_t counter) {
-  ThreadState& thread = thread_state;
-  if (counter < thread.cell_count) [[likely]] {
-    CounterCell::Count& taken = thread.cells[counter].taken;
-    const std::uint64_t before = taken.load(std::memory_order_relaxed);
-    taken.store(before + 1, std::memory_order_relaxed);
-    if (before != 0) [[likely]]
-      return;
-  }
-  count_first(counter);
+  if (!count_again(counter)) [[unlikely]]
+    count_first(counter);
 }
 
 inline void count_refusal(const Candidate& candidate, const Verdict& verdict) {
@@ -137,7 +146,7 @@ inline Verdict ask(const Candidate& candidate, const void* args) {
   try {
     return candidate.verify(*candidate.backend, args);
   } catch (...) {
-    return verifier_failed(candidate);
+    return verifier_failed(std::current_exception());
   }
 }
 
@@ -153,8 +162,10 @@ class Function : public FunctionBase {
 
   Result operator()(const Args& args) const {
     if constexpr (requires { validate_arguments(args); }) validate_arguments(args);
-    const Snapshot& snapshot = this->snapshot();
-    return snapshot.only_original ? run_original(snapshot, args) : ask_in_turn(snapshot, args);
+    const Snapshot* known = this->known_snapshot();
+    if (known != nullptr && known->only_original && count_again(known->original_counter))
+      return original_(args);
+    return ask_in_turn(args);
   }
 
   Result original(const Args& args) const {
@@ -165,7 +176,8 @@ class Function : public FunctionBase {
   Original original_kernel() const { return original_; }
 
  private:
-  [[gnu::noinline]] Result ask_in_turn(const Snapshot& snapshot, const Args& args) const {
+  [[gnu::noinline]] Result ask_in_turn(const Args& args) const {
+    const Snapshot& snapshot = this->snapshot();
     for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
       const Verdict verdict =
           snapshot.check_verifiers ? ask_twice(*candidate, &args, sizeof(Args)) : ask(*candidate, &args);
@@ -177,15 +189,11 @@ class Function : public FunctionBase {
       try {
         return reinterpret_cast<Run>(candidate->run)(*candidate->backend, args);
       } catch (...) {
-        handle_failure(*this, snapshot, *candidate);
+        handle_failure(*this, snapshot, *candidate, std::current_exception());
       }
     }
     if (snapshot.must_take) [[unlikely]]
       raise_required(*this, snapshot, &args);
-    return run_original(snapshot, args);
-  }
-
-  Result run_original(const Snapshot& snapshot, const Args& args) const {
     count_taken(snapshot.original_counter);
     return original_(args);
   }

@@ -62,10 +62,9 @@ class [[nodiscard]] Verdict {
         file_(reason.file),
         line_(reason.line),
         failed_(false),
-        count_(sizeof...(Values)) {
+        count_(sizeof...(Values)),
+        values_{ReasonValue(values)...} {
     static_assert(sizeof...(Values) <= kMaxValues);
-    std::size_t i = 0;
-    ((values_[i++] = ReasonValue(values)), ...);
   }
 
   /// The answer of a verifier that threw `message`, which must live for ever.
