@@ -62,12 +62,12 @@ class Entry:
 
 
 class CMakeTree:
-    """What the CMake files under `root` declare. Conditions are taken to hold; generator expressions are only searched
-    for the targets that they name."""
+    """What the CMake files under `root` declare for a build without sanitizers. Other conditions are taken to hold;
+    generator expressions are only searched for the targets that they name."""
 
     TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|([()])|([^\s()"#]+)|#[^\n]*')
     TARGET_EXPRESSION = re.compile(r"\$<TARGET_\w+:([\w:]+)>")
-    BLOCKS = {"function": "endfunction", "macro": "endmacro", "foreach": "endforeach"}
+    BLOCKS = {"function": "endfunction", "macro": "endmacro", "foreach": "endforeach", "if": "endif"}
 
     def __init__(self, root):
         self.root = root
@@ -146,6 +146,9 @@ class CMakeTree:
                 body = commands[start : position - 1]
                 if name == "foreach":
                     self._run_loop(self._expand(words), body, folder)
+                elif name == "if":
+                    if words[0] != ("FLA_SANITIZE", False):
+                        self._run(body, folder)
                 else:
                     function, *parameters = self._expand(words)
                     self._functions[function.lower()] = (parameters, body)

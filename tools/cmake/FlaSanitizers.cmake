@@ -3,8 +3,9 @@
 add_compile_options(-fsanitize=${FLA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
 add_link_options(-fsanitize=${FLA_SANITIZE})
 
-# What CTest puts in front of a program of ours.
-set(runner env UBSAN_OPTIONS=print_stacktrace=1)
+# What CTest puts in front of a program of ours. Looking for leaks takes seconds at the end of every process, so it is
+# left to one run of each program with all its tests: Leaks.<program>.
+set(runner env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0)
 if(FLA_SANITIZE MATCHES thread)
   # OpenMP's runtime is not instrumented; its barriers are told to the sanitizer by Archer. A child of fork() may
   # start threads, which the sanitizer would otherwise refuse.

@@ -11,16 +11,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Enough independent chains to fill two to four pipelines of four or five cycles, few enough to stay in
-// registers: 24 of 32, or 12 of 16 on AVX2 and older. Twelve more names do nothing there.
+// registers: 24 of 32, or 12 of 16 on AVX2 and older.
+#define FLA_TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define FLA_TWELVE_MORE(X) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 #if HWY_TARGET >= HWY_AVX2 && HWY_ARCH_X86
-#define FLA_CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define FLA_CHAINS(X) FLA_TWELVE(X)
 constexpr int kChains = 12;
 #else
-#define FLA_CHAINS(X)                                                                                       \
-  X(0)                                                                                                      \
-  X(1)                                                                                                      \
-  X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) \
-      X(21) X(22) X(23)
+#define FLA_CHAINS(X) FLA_TWELVE(X) FLA_TWELVE_MORE(X)
 constexpr int kChains = 24;
 #endif
 
@@ -73,6 +71,8 @@ const MultiplyAddLoops* Loops() {
 }
 
 #undef FLA_CHAINS
+#undef FLA_TWELVE
+#undef FLA_TWELVE_MORE
 }  // namespace HWY_NAMESPACE
 }  // namespace fla::command
 HWY_AFTER_NAMESPACE();
