@@ -5,9 +5,32 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FLA_TEST_HAS_ALLOCATION_HOOK
+#endif
+#endif
+
 namespace {
 
 std::atomic<std::uint64_t> count{0};
+
+}  // namespace
+
+std::uint64_t fla_test::allocations() { return count.load(); }
+
+#ifdef FLA_TEST_HAS_ALLOCATION_HOOK
+
+// ThreadSanitizer has operators of its own, which cannot be replaced, and tells of every allocation.
+#include <sanitizer/allocator_interface.h>
+
+static const int hooked = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t) { count.fetch_add(1, std::memory_order_relaxed); },
+    [](const volatile void*) {});
+
+#else
+
+namespace {
 
 void* allocate(std::size_t size, std::size_t alignment) {
   count.fetch_add(1, std::memory_order_relaxed);
@@ -20,8 +43,6 @@ void* allocate(std::size_t size, std::size_t alignment) {
 }
 
 }  // namespace
-
-std::uint64_t fla_test::allocations() { return count.load(); }
 
 void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
 void* operator new[](std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
@@ -47,3 +68,5 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+#endif

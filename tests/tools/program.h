@@ -10,6 +10,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fla::testing {
@@ -33,6 +34,8 @@ inline std::vector<std::string> environment_for(const Setting& setting) {
   for (char** each = environ; *each != nullptr; ++each) {
     if (!std::string_view(*each).starts_with("FLA_")) list.emplace_back(*each);
   }
+  // AddressSanitizer looks for leaks for seconds at the end of every process; these are too many for that.
+  if (std::getenv("ASAN_OPTIONS") == nullptr) list.emplace_back("ASAN_OPTIONS=detect_leaks=0");
   for (const auto& [name, value] : setting.variables) list.push_back(name + "=" + value);
   return list;
 }

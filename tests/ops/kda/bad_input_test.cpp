@@ -62,9 +62,9 @@ struct Defect {
 class KdaBadInput : public testing::TestWithParam<Defect> {};
 
 TEST_P(KdaBadInput, IsRefusedByEveryFunctionBeforeAnythingRuns) {
-  const auto& [name, spoil, argument, message] = GetParam();
+  const Defect& defect = GetParam();
   Call call;
-  spoil(call);
+  defect.spoil(call);
   call.out.remember();
   call.final_state.remember();
   const auto expect_refusal = [&](const char* where, auto&& body) {
@@ -72,8 +72,8 @@ TEST_P(KdaBadInput, IsRefusedByEveryFunctionBeforeAnythingRuns) {
       body();
       ADD_FAILURE() << where << " threw nothing";
     } catch (const fla::InvalidArgument& error) {
-      EXPECT_EQ(error.argument(), argument) << where;
-      EXPECT_EQ(error.what(), argument + ": " + message) << where;
+      EXPECT_EQ(error.argument(), defect.argument) << where;
+      EXPECT_EQ(error.what(), defect.argument + ": " + defect.message) << where;
     }
     EXPECT_TRUE(call.out.intact() && call.final_state.intact()) << where << " wrote something";
   };
