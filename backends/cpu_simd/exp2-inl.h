@@ -42,7 +42,6 @@ HWY_INLINE void exp2_both(DF d, VF z, VF& up, VF& down) {
   down = hn::BitCast(d, hn::Sub(hn::BitCast(di, hn::NegMulAdd(f, odd, even)), n));
 }
 
-#if !HWY_HAVE_SCALABLE
 // Several at once, in lock step: one alone waits for its own latency.
 template <int kCount>
 HWY_INLINE void exp2_both(DF d, const VF (&z)[kCount], VF (&up)[kCount], VF (&down)[kCount]) {
@@ -63,7 +62,6 @@ HWY_INLINE void exp2_both(DF d, const VF (&z)[kCount], VF (&up)[kCount], VF (&do
     down[i] = hn::BitCast(d, hn::Sub(hn::BitCast(di, hn::NegMulAdd(f[i], odd[i], even[i])), n));
   }
 }
-#endif
 
 // 2^z for any z: 0 below -126 (-inf included), infinity from 128 on.
 HWY_INLINE VF exp2(DF d, VF z) {
@@ -78,11 +76,10 @@ HWY_INLINE VF exp2(DF d, VF z) {
   even = hn::MulAdd(even, h, hn::Set(d, 1.f));
   odd = hn::MulAdd(odd, h, hn::Set(d, kOdd1));
   const auto n = hn::ShiftLeft<23>(hn::BitCast(di, t));
-  const VF power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f, odd, even)), n));
+  const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f, odd, even)), n));
   return hn::IfThenZeroElse(hn::Lt(z, low), power);  // at 128 the bits of `power` are those of infinity
 }
 
-#if !HWY_HAVE_SCALABLE
 template <int kCount>
 HWY_INLINE void exp2(DF d, VF (&z)[kCount]) {
   const hn::RebindToSigned<DF> di;
@@ -99,11 +96,10 @@ HWY_INLINE void exp2(DF d, VF (&z)[kCount]) {
   FLA_UNROLL for (int i = 0; i < kCount; ++i) odd[i] = hn::MulAdd(odd[i], h[i], hn::Set(d, kOdd1));
   FLA_UNROLL for (int i = 0; i < kCount; ++i) {
     const auto n = hn::ShiftLeft<23>(hn::BitCast(di, t[i]));
-    const VF power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f[i], odd[i], even[i])), n));
+    const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f[i], odd[i], even[i])), n));
     z[i] = hn::IfThenZeroElse(hn::Lt(z[i], low), power);
   }
 }
-#endif
 
 // log2(1 + 2^y) = max(y, 0) + log2(1 + t), t = 2^-|y|; log2(1 + t) = 2 / ln 2 * atanh(s), s = t / (2 + t) <=
 // 1/3.

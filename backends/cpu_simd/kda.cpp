@@ -14,7 +14,7 @@ namespace fla::cpu_simd {
 namespace {
 
 constexpr std::string_view kTargetVariable = "FLA_CPU_SIMD_TARGET";
-constexpr std::array kVariables{Variable{kTargetVariable, "NEON, SVE, AVX2, AVX3, …",
+constexpr std::array kVariables{Variable{kTargetVariable, "NEON, SVE_256, AVX2, AVX3",
                                          "the best that the CPU has",
                                          "the SIMD target that cpu_simd runs, by Highway's name"}};
 

@@ -2,37 +2,40 @@
 //
 // With G_i the log2-decay of a channel from the chunk's start to token i, and m the chunk's middle token:
 //
-//   z_i = G_i - G_m      x_i = 2^z_i      y_i = 2^-z_i           everything below is a row for each token, K
-//   wide A = -beta k x        B = scale q x    Y = k y L = A Y^T (i > j)    M = B Y^T (i >= j) U = beta v + A
-//   S + L U                forward substitution O = B S + M U S = gamma (S + Y^T U)                 S is kept
-//   in the frame of the middle token: 2^G_m times the true state;
-//                                         gamma takes it from this chunk's frame to the next one's
+//   z_i = G_i - G_m        x_i = 2^z_i        y_i = 2^-z_i
+//
+//   A = -beta k x          B = scale q x      Y = k y        a row for each token, K wide
+//   L = A Y^T (i > j)      M = B Y^T (i >= j)
+//   U = beta v + A S + L U                                   forward substitution
+//   O = B S + M U
+//   S = gamma (S + Y^T U)
+//
+// S is kept in the frame of the middle token: 2^G_m times the true state. gamma takes it from this chunk's
+// frame to the next one's.
 //
 // One worker does one head (or a part of its columns):
 //
-//   inputs          q k g v of C tokens, any dtype, any stride       read once, prefetched to L2 a chunk
-//   ahead operands        [K + C][2 C]: a row per channel (A | B), then a row per token (L | M)       L1 keys
-//   [C][K]: Y                                                                   L1 state [panel][K][width]:
-//   columns in panels of 1 to 3 vectors                      L2, a panel at a time in L1 values, u
-//   [panel][C][width], [C][width]                                               L1
+//   inputs     q k g v of C tokens, any dtype, any stride          read once, prefetched to L2 a chunk ahead
+//   operands   [K + C][2 C]: a row per channel (A | B),            L1
+//              then a row per token (L | M)
+//   keys       [C][K]: Y                                           L1
+//   state      [panel][K][width]: columns in panels                L2, a panel at a time in L1
+//              of 1 to 3 vectors
+//   values, u  [panel][C][width], [C][width]                       L1
 //
-//             state panel                         U, O and the state of one panel are made back to back, each
-//             a sweep
-//             .---------.                         of kTileRows x width accumulators over the channels: the L
-//             (M) rows
-//   channels  |    S    |    operands             lie behind the A (B) rows, so "A S" simply continues into
-//   "L U".
-//             |         |    .-------.
-//             '---------'    | A | B |
-//   tokens    |    U    |    | L | M |
+//             state panel
+//             .---------.
+//   channels  |    S    |    operands        U, O and the state of one panel are made back to back, each a
+//             |         |    .-------.       sweep of kTileRows x width accumulators over the channels: the
+//             '---------'    | A | B |       L (M) rows lie behind the A (B) rows, so "A S" simply continues
+//   tokens    |    U    |    | L | M |       into "L U".
 //             '---------'    '-------'
 //
 // That is exact while no channel decays by more than kSafeBits within half a chunk: then no x, y or product
 // of them leaves the range of f32. A chunk in which one does (a hard reset, say) goes the exact way: frame of
-// the chunk's start, every factor 2^(sum of the gates between two tokens) formed from that sum alone, so none
-// exceeds 1 and none is a quotient. L and M of pair (i, j) then meet at the boundary given by the highest bit
-// in which i and j differ. A chunk that grows by more than that (gates above zero), and one with few tokens,
-// is stepped through token by token.
+// the chunk's start, every decay the product of the factors of its tokens, so that none is a quotient. L and
+// M of pair (i, j) then meet at the boundary given by the highest bit in which i and j differ. A chunk that
+// grows by more than that (gates above zero), and one with few tokens, is stepped through token by token.
 
 #include "backends/cpu_simd/simd_targets.h"
 
@@ -285,150 +288,179 @@ HWY_NOINLINE void make_operands(DF d, const Tokens& t, const Gates& gates, const
 
 // ---- Operands of a chunk, the exact way
 
-// out = in * 2^(sum + g), and the sum with it; g is left out when null.
-HWY_INLINE void decay_row(DF d, std::size_t channels, float* HWY_RESTRICT sum, const float* HWY_RESTRICT g,
-                          const float* HWY_RESTRICT in, float* HWY_RESTRICT out) {
-  for (std::size_t c = 0; c < channels; c += kLanes) {
-    VF z = hn::Load(d, sum + c);
-    if (g) {
-      z = hn::Add(z, hn::Load(d, g + c));
-      hn::Store(z, d, sum + c);
-    }
-    hn::Store(hn::Mul(exp2(d, z), hn::Load(d, in + c)), d, out + c);
-  }
-}
-HWY_INLINE void decay_rows(DF d, std::size_t channels, float* HWY_RESTRICT sum, const float* HWY_RESTRICT g,
-                           const float* HWY_RESTRICT in1, float* HWY_RESTRICT out1,
-                           const float* HWY_RESTRICT in2, float* HWY_RESTRICT out2) {
-  for (std::size_t c = 0; c < channels; c += kLanes) {
-    const VF z = hn::Add(hn::Load(d, sum + c), hn::Load(d, g + c));
-    const VF power = exp2(d, z);
-    hn::Store(z, d, sum + c);
-    hn::Store(hn::Mul(power, hn::Load(d, in1 + c)), d, out1 + c);
-    hn::Store(hn::Mul(power, hn::Load(d, in2 + c)), d, out2 + c);
-  }
-}
-
-// kSide x kSide dot products over the channels, to[j * kOperandRow + i] = a_i . b_j
-template <int kSide>
-HWY_INLINE void dot_products(DF d, std::size_t channels, const float* HWY_RESTRICT a,
-                             const float* HWY_RESTRICT b, float* HWY_RESTRICT to) {
-  Tile<kSide, kSide> tile;
-  FLA_UNROLL for (int i = 0; i < kSide; ++i) {
-    FLA_UNROLL for (int j = 0; j < kSide; ++j) tile[i][j] = hn::Zero(d);
-  }
-  for (std::size_t c = 0; c < channels; c += kLanes) {
-    VF right[kSide];
-    FLA_UNROLL for (int j = 0; j < kSide; ++j) right[j] =
-        hn::Load(d, b + static_cast<std::size_t>(j) * channels + c);
-    FLA_UNROLL for (int i = 0; i < kSide; ++i) {
-      const VF left = hn::Load(d, a + static_cast<std::size_t>(i) * channels + c);
-      FLA_UNROLL for (int j = 0; j < kSide; ++j) tile[i][j] = hn::MulAdd(left, right[j], tile[i][j]);
-    }
-  }
-  FLA_UNROLL for (int i = 0; i < kSide; ++i) {
-    FLA_UNROLL for (int j = 0; j < kSide; ++j) to[j * kOperandRow + i] = sum_lanes(d, tile[i][j]);
-  }
-}
-
-struct ExactRows {         // [C][channels] each
-  float *g, *a, *b, *key;  // log2-decay, -beta k, scale q, k
+// What decays over several tokens is multiplied by the product of their factors. None of them exceeds 1 (but
+// for gates above zero, which are tame here) and nothing is divided by one: what underflows is nothing in
+// truth too.
+struct ExactRows {             // [C][channels] each
+  float *decay, *a, *b, *key;  // 2^gate, -beta k, scale q, k
   float *a_decayed, *b_decayed, *key_decayed;
 };
 
-// Pairs whose tokens differ in bit kHalf and in no higher one: both sides decay to the boundary between them.
+// sums[j][i] = left[i] . right[j] over the channels
+template <int kRight>
+HWY_INLINE void dot_products(DF d, std::size_t channels, const float* const (&left)[4],
+                             const float* const (&right)[kRight], float (&sums)[kRight][4]) {
+  const D4 d4;
+  Tile<4, kRight> tile;
+  FLA_UNROLL for (int i = 0; i < 4; ++i) {
+    FLA_UNROLL for (int j = 0; j < kRight; ++j) tile[i][j] = hn::Zero(d);
+  }
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    VF rights[kRight];
+    FLA_UNROLL for (int j = 0; j < kRight; ++j) rights[j] = hn::Load(d, right[j] + c);
+    FLA_UNROLL for (int i = 0; i < 4; ++i) {
+      const VF l = hn::Load(d, left[i] + c);
+      FLA_UNROLL for (int j = 0; j < kRight; ++j) tile[i][j] = hn::MulAdd(l, rights[j], tile[i][j]);
+    }
+  }
+  FLA_UNROLL for (int j = 0; j < kRight; ++j) {
+    hn::StoreU(sums_of_lanes(d, tile[0][j], tile[1][j], tile[2][j], tile[3][j]), d4, sums[j]);
+  }
+}
+
+// sums[i] = left[i] . right[i] over the channels
+HWY_INLINE void dot_products_by_row(DF d, std::size_t channels, const float* const (&left)[8],
+                                    const float* const (&right)[8], float (&sums)[8]) {
+  const D4 d4;
+  VF row[8];
+  FLA_UNROLL for (int i = 0; i < 8; ++i) row[i] = hn::Zero(d);
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    FLA_UNROLL for (int i = 0; i < 8; ++i) {
+      row[i] = hn::MulAdd(hn::Load(d, left[i] + c), hn::Load(d, right[i] + c), row[i]);
+    }
+  }
+  hn::StoreU(sums_of_lanes(d, row[0], row[1], row[2], row[3]), d4, sums);
+  hn::StoreU(sums_of_lanes(d, row[4], row[5], row[6], row[7]), d4, sums + 4);
+}
+
+// Pairs whose tokens differ in bit kHalf and in no higher one meet at the boundary between them: A and B
+// decay from there to their token, keys from their token to there.
 template <int kHalf>
-HWY_INLINE void exact_pairs(DF d, const ExactRows& rows, std::size_t channels, float* sum,
-                            float* HWY_RESTRICT pairs) {
-  if constexpr (kHalf >= 1) {
-    constexpr int kSide = std::min(kHalf, kTileRows == 4 ? 2 : 4);
-    const auto row = [channels](float* base, int i)
-                         HWY_ATTR { return base + static_cast<std::size_t>(i) * channels; };
-    for (int start = 0; start < kChunk; start += 2 * kHalf) {
-      const int boundary = start + kHalf;
-      std::memset(sum, 0, channels * sizeof(float));
-      for (int i = boundary; i < boundary + kHalf; ++i) {
-        decay_rows(d, channels, sum, row(rows.g, i), row(rows.a, i), row(rows.a_decayed, i), row(rows.b, i),
-                   row(rows.b_decayed, i));
+HWY_INLINE void decay_to_boundaries(DF d, const ExactRows& rows, std::size_t channels) {
+  for (std::size_t c = 0; c < channels; c += kLanes) {
+    const auto at = [&](float* base, int i)
+                        HWY_ATTR { return base + static_cast<std::size_t>(i) * channels + c; };
+    FLA_UNROLL for (int boundary = kHalf; boundary < kChunk; boundary += 2 * kHalf) {
+      VF product = hn::Set(d, 1.f);
+      FLA_UNROLL for (int i = boundary; i < boundary + kHalf; ++i) {
+        product = hn::Mul(product, hn::Load(d, at(rows.decay, i)));
+        hn::Store(hn::Mul(product, hn::Load(d, at(rows.a, i))), d, at(rows.a_decayed, i));
+        hn::Store(hn::Mul(product, hn::Load(d, at(rows.b, i))), d, at(rows.b_decayed, i));
       }
-      std::memset(sum, 0, channels * sizeof(float));
-      std::memcpy(row(rows.key_decayed, boundary - 1), row(rows.key, boundary - 1), channels * sizeof(float));
-      for (int j = boundary - 2; j >= start; --j) {
-        decay_row(d, channels, sum, row(rows.g, j + 1), row(rows.key, j), row(rows.key_decayed, j));
-      }
-      for (int i = boundary; i < boundary + kHalf; i += kSide) {
-        for (int j = start; j < boundary; j += kSide) {
-          float* to = pairs + j * kOperandRow + i;
-          dot_products<kSide>(d, channels, row(rows.a_decayed, i), row(rows.key_decayed, j), to);
-          dot_products<kSide>(d, channels, row(rows.b_decayed, i), row(rows.key_decayed, j), to + kChunk);
-        }
+      product = hn::Set(d, 1.f);
+      FLA_UNROLL for (int j = boundary - 1; j >= boundary - kHalf; --j) {
+        hn::Store(hn::Mul(product, hn::Load(d, at(rows.key, j))), d, at(rows.key_decayed, j));
+        if (j > boundary - kHalf) product = hn::Mul(product, hn::Load(d, at(rows.decay, j)));
       }
     }
-    exact_pairs<kHalf / 2>(d, rows, channels, sum, pairs);
   }
+}
+
+HWY_NOINLINE void exact_pairs(DF d, const ExactRows& rows, std::size_t channels, float* HWY_RESTRICT pairs) {
+  static_assert(kChunk == 8);
+  const auto row = [channels](const float* base, int i)
+                       HWY_ATTR { return base + static_cast<std::size_t>(i) * channels; };
+  std::memset(pairs, 0, kChunk * kOperandRow * sizeof(float));
+
+  decay_to_boundaries<4>(d, rows, channels);
+  for (int j = 0; j < 4; j += 2) {
+    const float* const keys[2] = {row(rows.key_decayed, j), row(rows.key_decayed, j + 1)};
+    for (const float* left : {rows.a_decayed, rows.b_decayed}) {
+      float sums[2][4];
+      dot_products<2>(d, channels, {row(left, 4), row(left, 5), row(left, 6), row(left, 7)}, keys, sums);
+      float* to = pairs + j * kOperandRow + (left == rows.a_decayed ? 4 : kChunk + 4);
+      std::memcpy(to, sums[0], sizeof sums[0]);
+      std::memcpy(to + kOperandRow, sums[1], sizeof sums[1]);
+    }
+  }
+
+  decay_to_boundaries<2>(d, rows, channels);
+  for (int j = 0; j < kChunk; j += 4) {
+    const int i = j + 2;
+    float sums[2][4];
+    dot_products<2>(d, channels,
+                    {row(rows.a_decayed, i), row(rows.a_decayed, i + 1), row(rows.b_decayed, i),
+                     row(rows.b_decayed, i + 1)},
+                    {row(rows.key_decayed, j), row(rows.key_decayed, j + 1)}, sums);
+    for (int n = 0; n < 2; ++n) {
+      float* to = pairs + (j + n) * kOperandRow + i;
+      std::memcpy(to, sums[n], 2 * sizeof(float));
+      std::memcpy(to + kChunk, sums[n] + 2, 2 * sizeof(float));
+    }
+  }
+
+  decay_to_boundaries<1>(d, rows, channels);
+  const float *left[8], *right[8];
+  float sums[8];
+  for (int n = 0; n < 4; ++n) {
+    left[n] = row(rows.a_decayed, 2 * n + 1);
+    left[n + 4] = row(rows.b_decayed, 2 * n + 1);
+    right[n] = right[n + 4] = row(rows.key, 2 * n);
+  }
+  dot_products_by_row(d, channels, left, right, sums);
+  for (int n = 0; n < 4; ++n) {
+    float* to = pairs + 2 * n * kOperandRow + 2 * n + 1;
+    to[0] = sums[n];
+    to[kChunk] = sums[n + 4];
+  }
+
+  for (int i = 0; i < kChunk; ++i) {
+    left[i] = row(rows.b, i);
+    right[i] = row(rows.key, i);
+  }
+  dot_products_by_row(d, channels, left, right, sums);
+  for (int i = 0; i < kChunk; ++i) pairs[i * kOperandRow + kChunk + i] = sums[i];
 }
 
 HWY_NOINLINE void make_exact_operands(DF d, const Tokens& t, const Gates& gates, float unit,
                                       const float* HWY_RESTRICT next, Workspace& w) {
   const std::size_t channels = w.channels, size = kChunk * channels;
   ExactRows rows;
-  rows.g = w.exact;
-  rows.a = rows.g + size;
+  rows.decay = w.exact;
+  rows.a = rows.decay + size;
   rows.b = rows.a + size;
   rows.key = rows.b + size;
   rows.a_decayed = rows.key + size;
   rows.b_decayed = rows.a_decayed + size;
   rows.key_decayed = rows.b_decayed + size;
-  const auto row = [channels](float* base, int i)
-                       HWY_ATTR { return base + static_cast<std::size_t>(i) * channels; };
 
-  for (int i = 0; i < kChunk; ++i) {
-    const float* g = i < t.count ? gates.rows[i] : w.zeros;
-    const VF a_factor = hn::Set(d, -t.beta[i] * t.k_factor[i]), b_factor = hn::Set(d, t.q_factor[i]);
-    const VF k_factor = hn::Set(d, t.k_factor[i]);
-    for (std::size_t c = 0; c < channels; c += kLanes) {
-      const VF k = hn::LoadU(d, t.k[i] + c);
-      hn::Store(hn::Mul(hn::LoadU(d, g + c), hn::Set(d, unit)), d, row(rows.g, i) + c);
-      hn::Store(hn::Mul(k, a_factor), d, row(rows.a, i) + c);
-      hn::Store(hn::Mul(hn::LoadU(d, t.q[i] + c), b_factor), d, row(rows.b, i) + c);
-      hn::Store(hn::Mul(k, k_factor), d, row(rows.key, i) + c);
-    }
-  }
-
-  // Keys to the end of the chunk and on into the next frame; what is left of the sum then is the state's
-  // decay.
-  float* sum = w.step.decay;
-  std::memcpy(sum, next, channels * sizeof(float));
-  for (int i = kChunk - 1; i >= 0; --i) {
-    decay_row(d, channels, sum, i == kChunk - 1 ? nullptr : row(rows.g, i + 1), row(rows.key, i),
-              row(w.decayed_keys, i));
-  }
+  const float* g[kChunk];
+  for (int i = 0; i < kChunk; ++i) g[i] = i < t.count ? gates.rows[i] : w.zeros;
+  const VF units = hn::Set(d, unit);
   for (std::size_t c = 0; c < channels; c += kLanes) {
-    hn::Store(exp2(d, hn::Add(hn::Load(d, sum + c), hn::Load(d, rows.g + c))), d, w.gamma + c);
-  }
-
-  std::memset(sum, 0, channels * sizeof(float));
-  for (int i = 0; i < kChunk; i += 4) {
-    for (int r = i; r < i + 4; ++r) {
-      decay_rows(d, channels, sum, row(rows.g, r), row(rows.a, r), row(rows.a_decayed, r), row(rows.b, r),
-                 row(rows.b_decayed, r));
-    }
-    for (std::size_t c = 0; c < channels; c += kLanes) {
+    const auto at = [&](float* base, int i)
+                        HWY_ATTR { return base + static_cast<std::size_t>(i) * channels + c; };
+    // From the start of the chunk to the tokens.
+    VF product = hn::Set(d, 1.f);
+    FLA_UNROLL for (int i = 0; i < kChunk; i += 4) {
+      VF decay[4], a[4], b[4];
+      FLA_UNROLL for (int r = 0; r < 4; ++r) decay[r] = hn::Mul(hn::LoadU(d, g[i + r] + c), units);
+      exp2<4>(d, decay);
+      FLA_UNROLL for (int r = 0; r < 4; ++r) {
+        const VF k = hn::LoadU(d, t.k[i + r] + c), q = hn::LoadU(d, t.q[i + r] + c);
+        a[r] = hn::Mul(k, hn::Set(d, -t.beta[i + r] * t.k_factor[i + r]));
+        b[r] = hn::Mul(q, hn::Set(d, t.q_factor[i + r]));
+        hn::Store(decay[r], d, at(rows.decay, i + r));
+        hn::Store(a[r], d, at(rows.a, i + r));
+        hn::Store(b[r], d, at(rows.b, i + r));
+        hn::Store(hn::Mul(k, hn::Set(d, t.k_factor[i + r])), d, at(rows.key, i + r));
+        product = hn::Mul(product, decay[r]);
+        a[r] = hn::Mul(product, a[r]);
+        b[r] = hn::Mul(product, b[r]);
+      }
       float* to = w.operands + c * kOperandRow + i;
-      const float *a = row(rows.a_decayed, i) + c, *b = row(rows.b_decayed, i) + c;
-      store_transposed(d, hn::Load(d, a), hn::Load(d, a + channels), hn::Load(d, a + 2 * channels),
-                       hn::Load(d, a + 3 * channels), to, kOperandRow);
-      store_transposed(d, hn::Load(d, b), hn::Load(d, b + channels), hn::Load(d, b + 2 * channels),
-                       hn::Load(d, b + 3 * channels), to + kChunk, kOperandRow);
+      store_transposed(d, a[0], a[1], a[2], a[3], to, kOperandRow);
+      store_transposed(d, b[0], b[1], b[2], b[3], to + kChunk, kOperandRow);
     }
+    // From the tokens to the end of the chunk and on into the next frame.
+    product = exp2(d, hn::Load(d, next + c));
+    FLA_UNROLL for (int i = kChunk - 1; i >= 0; --i) {
+      hn::Store(hn::Mul(product, hn::Load(d, at(rows.key, i))), d, at(w.decayed_keys, i));
+      product = hn::Mul(product, hn::Load(d, at(rows.decay, i)));
+    }
+    hn::Store(product, d, w.gamma + c);
   }
-
-  float* pairs = w.operands + channels * kOperandRow;
-  std::memset(pairs, 0, kChunk * kOperandRow * sizeof(float));
-  exact_pairs<kChunk / 2>(d, rows, channels, sum, pairs);
-  for (int i = 0; i < kChunk; ++i) {
-    dot_products<1>(d, channels, row(rows.b, i), row(rows.key, i), pairs + i * kOperandRow + kChunk + i);
-  }
+  exact_pairs(d, rows, channels, w.operands + channels * kOperandRow);
 }
 
 // ---- Products of a chunk with the columns of a panel
@@ -657,6 +689,9 @@ const ChunkKernel* chunk_kernel(std::int64_t target) {
   switch (target) {
 #if HWY_TARGETS & HWY_NEON
     case HWY_NEON: return &N_NEON::kChunkKernel;
+#endif
+#if HWY_TARGETS & HWY_SVE_256
+    case HWY_SVE_256: return &N_SVE_256::kChunkKernel;
 #endif
 #if HWY_TARGETS & HWY_AVX2
     case HWY_AVX2: return &N_AVX2::kChunkKernel;

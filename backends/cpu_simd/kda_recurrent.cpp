@@ -5,14 +5,16 @@
 //
 //   vectors        decay, k, decay k, decay q of up to kGroup tokens, [K] each        made once a head, in L1
 //
-//   state [K, V]   columns in blocks of kBlock vectors; for each token two passes     the block stays in L1
+//   state [K, V]   columns in blocks of kWriteVectors; for each token two passes     the block stays in L1
 //                  over the block's rows (step-inl.h):
 //                     read    sub-blocks of kReadVectors, sums of two products in registers
 //                     write   whole rows of the block, u in registers
 //
-//   state [V, K]   kRowGroup rows (columns of the other layout) at a time, for each token: two dot products a
-//   row,
-//                  then the row is written: the rows stay in L1
+//   state [V, K]   kGroupRows rows (columns of the other layout) at a time; for     the rows stay in L1
+//                  each token two passes over them:
+//                     read    four rows together, two dot products each
+//                     write   kWriteRows together; the sums of the first ones are
+//                             long done when their turn comes
 //
 //   meanwhile      the state of the head after next comes to L2, as many lines a row as are used up
 //
@@ -45,7 +47,9 @@ constexpr int kGroup = 8;                             // tokens whose vectors ar
 constexpr int kHeadsAhead = 2;                        // how far the prefetch runs before the arithmetic
 constexpr int kReadVectors = kTileRows == 4 ? 4 : 8;  // twice that many accumulators
 constexpr int kWriteVectors = HWY_TARGET == HWY_NEON ? 16 : 64 / kLanes;  // 64 columns
-constexpr int kRowGroup = kTileRows == 4 ? 4 : 4;                         // twice that many accumulators
+constexpr int kGroupRows = 16;
+constexpr int kWriteRows = kTileRows;    // written together, with a u of each in a register
+constexpr int kStretch = kTileRows / 2;  // vectors of a row that are read or written together
 
 struct RecurrentWorkspace {
   std::size_t channels, columns;
@@ -116,8 +120,8 @@ HWY_INLINE void step_tail(DF d, const Step& step, StatePlace place, std::size_t 
   if (place.to == nullptr) return;
   for (std::size_t k = 0; k < K; ++k) {
     const VF s = load_first(d, place.from + k * V, present);
-    store_first(hn::MulAdd(hn::Set(d, step.key[k]), u, hn::Mul(hn::Set(d, step.decay[k]), s)), d,
-                place.to + k * V, present);
+    store_first(decay_and_add(hn::Set(d, step.decay[k]), s, hn::Set(d, step.key[k]), u), d, place.to + k * V,
+                present);
   }
 }
 
@@ -150,76 +154,128 @@ HWY_NOINLINE void step_k_first(DF d, const RecurrentWorkspace& w, int count, Sta
 
 // ---- [V, K]
 
-// One token, kRows rows: every row has accumulators of its own, summed over their lanes at the end.
-template <int kRows>
-HWY_INLINE void step_rows(DF d, const Step& step, StatePlace place, std::size_t K, const float* v, float* out,
-                          Ahead& ahead) {
-  const std::size_t whole = K / kLanes * kLanes, rest = K - whole;
-  VF p[kRows], r[kRows];
-  FLA_UNROLL for (int i = 0; i < kRows; ++i) p[i] = r[i] = hn::Zero(d);
+// First pass over four rows, of which `present` are there: every row has accumulators of its own, summed over
+// their lanes at the end. Writes u and the output. Goes through kStretch vectors of a row before it turns to
+// the next one: rows lie a power of two apart, and loads from the same place in many rows get in each other's
+// way.
+HWY_INLINE void read_rows(DF d, const Step& step, const float* from, std::size_t K, std::size_t present,
+                          const float* v, float* HWY_RESTRICT u, float* out, Ahead& ahead) {
+  constexpr int kSums = kStretch / 2;  // accumulators of a row, in turn
+  const float* rows[4];
+  FLA_UNROLL for (int i = 0; i < 4; ++i) {
+    rows[i] = from + std::min(static_cast<std::size_t>(i), present - 1) * K;
+  }
+  VF p[4][kSums], r[4][kSums];
+  FLA_UNROLL for (int i = 0; i < 4; ++i) {
+    FLA_UNROLL for (int n = 0; n < kSums; ++n) p[i][n] = r[i][n] = hn::Zero(d);
+  }
   Ahead lines = ahead;
-  for (std::size_t k = 0; k < whole; k += kLanes) {
-    lines.touch<kRows * kLanes / 2>();
+  std::size_t k = 0;
+  for (; k + kStretch * kLanes <= K; k += kStretch * kLanes) {
+    const float *decayed_k = opaque(step.decayed_k + k), *decayed_q = opaque(step.decayed_q + k);
+    VF kc[kStretch], qc[kStretch];
+    FLA_UNROLL for (int n = 0; n < kStretch; ++n) {
+      kc[n] = hn::Load(d, decayed_k + n * kLanes);
+      qc[n] = hn::Load(d, decayed_q + n * kLanes);
+    }
+    lines.touch<2 * kStretch * kLanes>();
+    FLA_UNROLL for (int i = 0; i < 4; ++i) {
+      const float* row = opaque(rows[i] + k);
+      VF s[kStretch];
+      FLA_UNROLL for (int n = 0; n < kStretch; ++n) s[n] = hn::LoadU(d, row + n * kLanes);
+      FLA_UNROLL for (int n = 0; n < kStretch; ++n) {
+        p[i][n % kSums] = hn::MulAdd(s[n], kc[n], p[i][n % kSums]);
+        r[i][n % kSums] = hn::MulAdd(s[n], qc[n], r[i][n % kSums]);
+      }
+    }
+  }
+  ahead = lines;
+  for (; k < K; k += kLanes) {
+    const std::size_t here = std::min<std::size_t>(kLanes, K - k);
     const VF kc = hn::Load(d, step.decayed_k + k), qc = hn::Load(d, step.decayed_q + k);
-    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
-      const VF s = hn::LoadU(d, place.from + static_cast<std::size_t>(i) * K + k);
-      p[i] = hn::MulAdd(s, kc, p[i]);
-      r[i] = hn::MulAdd(s, qc, r[i]);
+    FLA_UNROLL for (int i = 0; i < 4; ++i) {
+      const VF s = load_first(d, rows[i] + k, here);
+      p[i][0] = hn::MulAdd(s, kc, p[i][0]);
+      r[i][0] = hn::MulAdd(s, qc, r[i][0]);
     }
   }
-  if (rest > 0) {
-    const VF kc = hn::Load(d, step.decayed_k + whole), qc = hn::Load(d, step.decayed_q + whole);
-    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
-      const VF s = load_first(d, place.from + static_cast<std::size_t>(i) * K + whole, rest);
-      p[i] = hn::MulAdd(s, kc, p[i]);
-      r[i] = hn::MulAdd(s, qc, r[i]);
+  FLA_UNROLL for (int i = 0; i < 4; ++i) {
+    FLA_UNROLL for (int n = 1; n < kSums; ++n) {
+      p[i][0] = hn::Add(p[i][0], p[i][n]);
+      r[i][0] = hn::Add(r[i][0], r[i][n]);
     }
   }
-  VF u[kRows];
-  FLA_UNROLL for (int i = 0; i < kRows; ++i) {
-    const VF beta = hn::Set(d, step.beta);
-    const VF ui = hn::NegMulAdd(beta, hn::SumOfLanes(d, p[i]), hn::Mul(beta, hn::Set(d, v[i])));
-    out[i] = hn::GetLane(hn::MulAdd(ui, hn::Set(d, step.qk), hn::SumOfLanes(d, r[i])));
-    u[i] = ui;
-  }
-  ahead = lines;
-  if (place.to == nullptr) return;
-  for (std::size_t k = 0; k < whole; k += kLanes) {
-    lines.touch<kRows * kLanes / 2>();
-    const VF a = hn::Load(d, step.decay + k), key = hn::Load(d, step.key + k);
-    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
-      const std::size_t at = static_cast<std::size_t>(i) * K + k;
-      hn::StoreU(hn::MulAdd(key, u[i], hn::Mul(a, hn::LoadU(d, place.from + at))), d, place.to + at);
-    }
-  }
-  ahead = lines;
-  if (rest > 0) {
-    const VF a = hn::Load(d, step.decay + whole), key = hn::Load(d, step.key + whole);
-    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
-      const std::size_t at = static_cast<std::size_t>(i) * K + whole;
-      store_first(hn::MulAdd(key, u[i], hn::Mul(a, load_first(d, place.from + at, rest))), d, place.to + at,
-                  rest);
-    }
-  }
+
+  const D4 d4;
+  HWY_ALIGN float values[4] = {}, outputs[4];
+  std::memcpy(values, v, present * sizeof(float));
+  const V4 beta = hn::Set(d4, step.beta);
+  const V4 p4 = sums_of_lanes(d, p[0][0], p[1][0], p[2][0], p[3][0]);
+  const V4 r4 = sums_of_lanes(d, r[0][0], r[1][0], r[2][0], r[3][0]);
+  const V4 u4 = hn::NegMulAdd(beta, p4, hn::Mul(beta, hn::Load(d4, values)));
+  hn::Store(u4, d4, u);
+  hn::Store(hn::MulAdd(u4, hn::Set(d4, step.qk), r4), d4, outputs);
+  std::memcpy(out, outputs, present * sizeof(float));
 }
 
+// Second pass over kRows rows, kStretch vectors of each at a time: whole lines are stored.
 template <int kRows>
-HWY_INLINE void rows_through(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t K,
-                             std::size_t row, Ahead& ahead) {
-  place.from += row * K;
-  if (place.to) place.to += row * K;
-  for (int t = 0; t < count; ++t) {
-    step_rows<kRows>(d, w.steps[t], place, K, w.v[t] + row, w.o[t] + row, ahead);
-    place.from = place.to;
+HWY_INLINE void write_rows(DF d, const Step& step, StatePlace place, std::size_t K,
+                           const float* HWY_RESTRICT u, Ahead& ahead) {
+  VF un[kRows];
+  FLA_UNROLL for (int i = 0; i < kRows; ++i) un[i] = hn::Set(d, u[i]);
+  Ahead lines = ahead;
+  std::size_t k = 0;
+  for (; k + kStretch * kLanes <= K; k += kStretch * kLanes) {
+    VF a[kStretch], key[kStretch];
+    FLA_UNROLL for (int n = 0; n < kStretch; ++n) {
+      a[n] = hn::Load(d, step.decay + k + n * kLanes);
+      key[n] = hn::Load(d, step.key + k + n * kLanes);
+    }
+    FLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      if (i % 2 == 1) lines.touch<kStretch * kLanes>();
+      const std::size_t at = static_cast<std::size_t>(i) * K + k;
+      const float* source = opaque(place.from + at);
+      float* target = opaque(place.to + at);
+      VF s[kStretch];
+      FLA_UNROLL for (int n = 0; n < kStretch; ++n) s[n] = hn::LoadU(d, source + n * kLanes);
+      FLA_UNROLL for (int n = 0; n < kStretch; ++n) s[n] = decay_and_add(a[n], s[n], key[n], un[i]);
+      FLA_UNROLL for (int n = 0; n < kStretch; ++n) hn::StoreU(s[n], d, target + n * kLanes);
+    }
+  }
+  ahead = lines;
+  for (; k < K; k += kLanes) {
+    const std::size_t here = std::min<std::size_t>(kLanes, K - k);
+    const VF a = hn::Load(d, step.decay + k), key = hn::Load(d, step.key + k);
+    for (int i = 0; i < kRows; ++i) {
+      const std::size_t at = static_cast<std::size_t>(i) * K + k;
+      const VF s = load_first(d, place.from + at, here);
+      store_first(decay_and_add(a, s, key, hn::Set(d, u[i])), d, place.to + at, here);
+    }
   }
 }
 
 HWY_NOINLINE void step_v_first(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t K,
                                std::size_t first, std::size_t last, Ahead& ahead) {
-  std::size_t row = first;
-  for (; row + kRowGroup <= last; row += kRowGroup)
-    rows_through<kRowGroup>(d, w, count, place, K, row, ahead);
-  for (; row < last; ++row) rows_through<1>(d, w, count, place, K, row, ahead);
+  HWY_ALIGN_MAX float u[kGroupRows];
+  for (std::size_t row = first; row < last; row += kGroupRows) {
+    const std::size_t present = std::min<std::size_t>(kGroupRows, last - row);
+    const float* from = place.from + row * K;
+    float* to = place.to ? place.to + row * K : nullptr;
+    for (int t = 0; t < count; ++t) {
+      const Step& step = w.steps[t];
+      for (std::size_t i = 0; i < present; i += 4) {
+        read_rows(d, step, from + i * K, K, std::min<std::size_t>(4, present - i), w.v[t] + row + i, u + i,
+                  w.o[t] + row + i, ahead);
+      }
+      std::size_t i = 0;
+      for (; to && i + kWriteRows <= present; i += kWriteRows) {
+        write_rows<kWriteRows>(d, step, {from + i * K, to + i * K}, K, u + i, ahead);
+      }
+      for (; to && i < present; ++i) write_rows<1>(d, step, {from + i * K, to + i * K}, K, u + i, ahead);
+      from = to;
+    }
+  }
 }
 
 // ---- Heads
@@ -341,6 +397,9 @@ const RecurrentKernel* recurrent_kernel(std::int64_t target) {
   switch (target) {
 #if HWY_TARGETS & HWY_NEON
     case HWY_NEON: return &N_NEON::kRecurrentKernel;
+#endif
+#if HWY_TARGETS & HWY_SVE_256
+    case HWY_SVE_256: return &N_SVE_256::kRecurrentKernel;
 #endif
 #if HWY_TARGETS & HWY_AVX2
     case HWY_AVX2: return &N_AVX2::kRecurrentKernel;

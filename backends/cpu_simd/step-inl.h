@@ -12,6 +12,8 @@
 #define FLA_BACKENDS_CPU_SIMD_STEP_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "backends/cpu_simd/exp2-inl.h"
 #include "backends/cpu_simd/tile-inl.h"
 
@@ -45,17 +47,20 @@ HWY_INLINE void prepare_step(DF d, const float* HWY_RESTRICT q, const float* HWY
     qk = hn::MulAdd(qc, kc, qk);
   };
   std::size_t c = 0;
-#if !HWY_HAVE_SCALABLE
   for (; c + 4 * N <= padded; c += 4 * N) {
     VF a[4];
     FLA_UNROLL for (int i = 0; i < 4; ++i) a[i] = hn::Mul(hn::LoadU(d, g + c + i * kLanes), units);
     exp2<4>(d, a);
     FLA_UNROLL for (int i = 0; i < 4; ++i) channels_at(c + static_cast<std::size_t>(i * kLanes), a[i]);
   }
-#endif
   for (; c < padded; c += N) channels_at(c, exp2(d, hn::Mul(hn::LoadU(d, g + c), units)));
   step.qk = sum_lanes(d, qk);
   step.beta = beta;
+}
+
+// a S + k u
+HWY_INLINE VF decay_and_add(VF decay, VF state, VF key, VF u) {
+  return hn::MulAdd(decay, state, hn::Mul(key, u));
 }
 
 // Prefetches memory that is needed later, a few lines at a time.
@@ -72,7 +77,6 @@ struct Ahead {
   }
 };
 
-#if !HWY_HAVE_SCALABLE
 template <int kLane, int kVectors>
 HWY_INLINE void add_rows(DF d, const float* HWY_RESTRICT state, std::size_t row, const Quad& k, const Quad& q,
                          VF (&p)[kVectors], VF (&r)[kVectors]) {
@@ -124,6 +128,9 @@ HWY_INLINE void step_read(DF d, const Step& step, const float* HWY_RESTRICT stat
 template <int kVectors>
 HWY_INLINE void step_write(DF d, const Step& step, const float* from, float* to, std::size_t row,
                            std::size_t channels, const float* u, Ahead& ahead) {
+  // Loads, then arithmetic, then stores of a few vectors: neighbours become one instruction where the target
+  // has loads and stores of pairs.
+  constexpr int kTogether = std::min(kVectors, kTileRows);
   VF un[kVectors];
   FLA_UNROLL for (int n = 0; n < kVectors; ++n) un[n] = hn::LoadU(d, u + n * kLanes);
   Ahead lines = ahead;
@@ -131,14 +138,17 @@ HWY_INLINE void step_write(DF d, const Step& step, const float* from, float* to,
   for (std::size_t k = 0; k < channels; ++k) {
     lines.touch<kVectors * kLanes / 2>();
     const VF a = hn::Set(d, decays[k]), key = hn::Set(d, keys[k]);
-    FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
-      const VF s = hn::LoadU(d, from + k * row + n * kLanes);
-      hn::StoreU(hn::MulAdd(key, un[n], hn::Mul(a, s)), d, to + k * row + n * kLanes);
+    const float* source = from + k * row;
+    float* target = to + k * row;
+    FLA_UNROLL for (int n = 0; n < kVectors; n += kTogether) {
+      VF s[kTogether];
+      FLA_UNROLL for (int i = 0; i < kTogether; ++i) s[i] = hn::LoadU(d, source + (n + i) * kLanes);
+      FLA_UNROLL for (int i = 0; i < kTogether; ++i) s[i] = decay_and_add(a, s[i], key, un[n + i]);
+      FLA_UNROLL for (int i = 0; i < kTogether; ++i) hn::StoreU(s[i], d, target + (n + i) * kLanes);
     }
   }
   ahead = lines;
 }
-#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace fla::cpu_simd

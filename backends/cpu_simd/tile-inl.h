@@ -22,10 +22,9 @@ namespace HWY_NAMESPACE {
 constexpr int kChunk = 8;  // tokens of a chunk
 
 // Accumulators, one row of right-hand vectors and the broadcast scalars have to fit in the register file: 32
-// registers on NEON and AVX-512, 16 on AVX2.
+// registers on NEON, SVE and AVX-512, 16 on AVX2.
 constexpr int kTileRows = HWY_TARGET == HWY_AVX2 ? 4 : 8;
 constexpr int kTileVectors = 3;
-constexpr int kLanes = HWY_LANES(float);
 constexpr int kOperandRow = 2 * kChunk;
 
 // Four consecutive scalars, to be broadcast one by one: NEON multiplies by a lane, the others broadcast from
