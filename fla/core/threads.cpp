@@ -16,7 +16,8 @@
 namespace fla {
 namespace {
 
-std::atomic<int> from_environment{0};  // 0: not set
+constexpr int kUnread = -1;
+std::atomic<int> from_environment{kUnread};  // 0: not set
 std::atomic<int> from_program{0};
 
 struct Region {
@@ -80,7 +81,9 @@ Leader& leader_of_this_process() {
 
 int num_threads() {
   if (const int count = from_program.load(std::memory_order_relaxed)) return count;
-  if (const int count = from_environment.load(std::memory_order_relaxed)) return count;
+  int count = from_environment.load(std::memory_order_relaxed);
+  if (count == kUnread) obey_thread_count(count = thread_count_of_environment());
+  if (count != 0) return count;
   return std::max(1, omp_get_max_threads());
 }
 

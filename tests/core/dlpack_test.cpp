@@ -26,8 +26,8 @@ static_assert(offsetof(DLTensor, strides) == offsetof(fla::dlpack::Tensor, strid
 static_assert(offsetof(DLTensor, byte_offset) == offsetof(fla::dlpack::Tensor, byte_offset));
 static_assert(sizeof(DLDataType) == sizeof(fla::dlpack::DataType));
 static_assert(sizeof(DLDevice) == sizeof(fla::dlpack::Device));
-static_assert(kDLCPU == fla::dlpack::kCpu && kDLInt == fla::dlpack::kInt && kDLFloat == fla::dlpack::kFloat &&
-              kDLBfloat == fla::dlpack::kBfloat);
+static_assert(int{kDLCPU} == int{fla::dlpack::kCpu} && int{kDLInt} == int{fla::dlpack::kInt} &&
+              int{kDLFloat} == int{fla::dlpack::kFloat} && int{kDLBfloat} == int{fla::dlpack::kBfloat});
 #endif
 
 namespace {

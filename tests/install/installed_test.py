@@ -62,7 +62,10 @@ class Installed(unittest.TestCase):
 
     @unittest.skipUnless((PREFIX / "bin/fla").exists(), "built without the command")
     def test_the_command_finds_its_library(self):
-        environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+        # Folders with other libraries that the machine needs may stay; another libfla may not.
+        folders = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+        others = [folder for folder in folders if not any(Path(folder).glob("libfla.so*"))]
+        environment = os.environ | {"LD_LIBRARY_PATH": ":".join(others)}
         self.assertIn("kda", output_of(PREFIX / "bin/fla", "ops", env=environment))
         linked = re.search(r"libfla\.so\S* => (\S+)", output_of("ldd", PREFIX / "bin/fla", env=environment))
         self.assertEqual(Path(linked.group(1)).resolve(), library().resolve())
