@@ -683,22 +683,13 @@ HWY_AFTER_NAMESPACE();
 #endif  // a target with vectors
 
 #if HWY_ONCE
+#include "backends/cpu_simd/target_cases.h"
+
 namespace fla::cpu_simd {
 
 const ChunkKernel* chunk_kernel(std::int64_t target) {
   switch (target) {
-#if HWY_TARGETS & HWY_NEON
-    case HWY_NEON: return &N_NEON::kChunkKernel;
-#endif
-#if HWY_TARGETS & HWY_SVE_256
-    case HWY_SVE_256: return &N_SVE_256::kChunkKernel;
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case HWY_AVX2: return &N_AVX2::kChunkKernel;
-#endif
-#if HWY_TARGETS & HWY_AVX3
-    case HWY_AVX3: return &N_AVX3::kChunkKernel;
-#endif
+    FLA_TARGET_CASES(kChunkKernel)
     default: return nullptr;
   }
 }

@@ -391,22 +391,13 @@ HWY_AFTER_NAMESPACE();
 #endif  // a target with vectors
 
 #if HWY_ONCE
+#include "backends/cpu_simd/target_cases.h"
+
 namespace fla::cpu_simd {
 
 const RecurrentKernel* recurrent_kernel(std::int64_t target) {
   switch (target) {
-#if HWY_TARGETS & HWY_NEON
-    case HWY_NEON: return &N_NEON::kRecurrentKernel;
-#endif
-#if HWY_TARGETS & HWY_SVE_256
-    case HWY_SVE_256: return &N_SVE_256::kRecurrentKernel;
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case HWY_AVX2: return &N_AVX2::kRecurrentKernel;
-#endif
-#if HWY_TARGETS & HWY_AVX3
-    case HWY_AVX3: return &N_AVX3::kRecurrentKernel;
-#endif
+    FLA_TARGET_CASES(kRecurrentKernel)
     default: return nullptr;
   }
 }
