@@ -27,7 +27,9 @@ FLA_API void parallel_for(std::int64_t tasks, ParallelBody body, void* context);
 
 /// Calls body(task, thread) once for every task in [0, tasks), on up to num_threads() threads, in no
 /// particular order; `thread` is in [0, num_threads()). Returns when all are done. The body must not throw.
-/// Works in a forked child, whatever the parent's threads were doing.
+/// Works in a forked child, whatever the parent's threads were doing; with LLVM's OpenMP runtime (clang
+/// builds) no other thread of the parent may be inside OpenMP at the moment of the fork, since a lock of its
+/// stays taken.
 template <class Body>
 void parallel_for(std::int64_t tasks, Body&& body) {
   using Plain = std::remove_reference_t<Body>;

@@ -66,6 +66,16 @@ inline std::array<int, 2> open_channel(bool terminal) {
 
 }  // namespace detail
 
+/// Whether this machine gives out terminals; a bare root folder without /dev/pts does not.
+inline bool has_terminals() {
+  try {
+    for (const int end : detail::open_channel(true)) ::close(end);
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
 /// Runs words[0] with the other words and waits for its end. Standard input is empty.
 inline Outcome run_program(std::vector<std::string> words, const Setting& setting = {}) {
   std::vector<std::string> variables = detail::environment_for(setting);
