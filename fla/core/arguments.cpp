@@ -47,14 +47,16 @@ void match_shape(const Argument& argument, const ShapeRule& rule, const TensorVi
   }
 }
 
-void check_tensor(const Argument& argument, const TensorView& tensor, const TensorView& first) {
+/// `first` is the tensor whose device the others have to be on; whoever comes first sets it.
+void check_tensor(const Argument& argument, const TensorView& tensor, const TensorView*& first) {
+  if (first == nullptr) first = &tensor;
   if (!argument.dtypes.contains(tensor.dtype())) {
     throw InvalidArgument(argument.name, "expected dtype " + types_text(argument.dtypes) + ", got " +
                                              std::string(name_of(tensor.dtype())));
   }
   const bool on_host = argument.kind == ArgumentKind::index && tensor.device().is_cpu();
-  if (!on_host && tensor.device() != first.device()) {
-    throw InvalidArgument(argument.name, "expected device " + to_string(first.device()) + ", got " +
+  if (!on_host && tensor.device() != first->device()) {
+    throw InvalidArgument(argument.name, "expected device " + to_string(first->device()) + ", got " +
                                              to_string(tensor.device()));
   }
   if (tensor.data() == nullptr && tensor.numel() > 0) {
@@ -192,15 +194,14 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
       throw InvalidArgument(argument.name, "expected a tensor of shape " +
                                                expected_shape(argument.shape.first, sizes) + ", got none");
     }
-    if (first == nullptr) first = &tensor;
-    check_tensor(argument, tensor, *first);
+    check_tensor(argument, tensor, first);
     match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
   }
   for (const Argument& argument : table) {
     if (argument.kind != ArgumentKind::index) continue;
     const TensorView& tensor = argument.tensor(args);
     if (!tensor.defined()) continue;
-    check_tensor(argument, tensor, *first);
+    check_tensor(argument, tensor, first);
     match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
   }
   if (sizes[Axis::N] < 0) sizes[Axis::N] = sizes[Axis::B];
@@ -215,7 +216,7 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
       continue;
     const TensorView& tensor = argument.tensor(args);
     if (!tensor.defined()) continue;
-    check_tensor(argument, tensor, *first);
+    check_tensor(argument, tensor, first);
     match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
   }
   for (const Argument& argument : table) {
