@@ -18,12 +18,11 @@ float* thread_scratch(std::size_t count) {
   thread_local std::unique_ptr<float, Free> memory;
   thread_local std::size_t capacity = 0;
   if (count > capacity) {
-    memory.reset();
-    capacity = 0;
-    memory.reset(static_cast<float*>(::operator new(count * sizeof(float), kAlignment)));
+    memory =
+        std::unique_ptr<float, Free>(static_cast<float*>(::operator new(count * sizeof(float), kAlignment)));
     capacity = count;
   }
-  return memory.get();
+  return memory.get();  // NOLINT(clang-analyzer-cplusplus.NewDelete): it lives as long as the thread
 }
 
 }  // namespace fla

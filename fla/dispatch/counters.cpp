@@ -21,7 +21,7 @@ namespace {
 
 struct Name {
   std::string op, function, backend;
-  friend auto operator<=>(const Name&, const Name&) = default;
+  friend auto operator<=>(const Name&, const Name&) = default;  // NOLINT(modernize-use-nullptr): none here
 };
 
 struct Totals {
