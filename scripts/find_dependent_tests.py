@@ -410,9 +410,11 @@ class TestList:
             if build and name not in self.order:
                 continue
             folder = entry.folder.relative_to(self.root)
-            named = {path for word in entry.words if (path := self.cmake.resolve(word, entry.folder))}
-            named |= {p.relative_to(self.root) for p in entry.folder.rglob("*") if p.is_file()}
-            direct = filter(None, map(self.cmake.name_of, entry.words))
+            words = [part for word in entry.words for part in word.split(";")]
+            named = {path for word in words if (path := self.cmake.resolve(word, entry.folder))}
+            folders = {entry.folder} | {self.root / path for path in named if (self.root / path).is_dir()} - {self.root}
+            named |= {p.relative_to(self.root) for f in folders for p in f.rglob("*") if p.is_file()}
+            direct = filter(None, map(self.cmake.name_of, words))
             targets = {linked for target in direct for linked in self.cmake.links(target)}
             sources = {path for path in named if path.suffix in CODE_SUFFIXES}
             units.append(Unit([name], folder, sources, targets, named))

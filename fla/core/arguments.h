@@ -16,10 +16,10 @@
 namespace fla {
 
 /// The sizes that shapes are made of: batch, tokens, key heads, value heads, key and value channels,
-/// sequences.
-enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, none };
-inline constexpr int kAxes = 7;
-inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V", "N"};
+/// sequences, tokens of a chunk.
+enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, C, none };
+inline constexpr int kAxes = 8;
+inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V", "N", "C"};
 
 /// What each axis measures in one call; -1 where no argument says.
 class AxisSizes {

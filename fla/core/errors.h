@@ -47,4 +47,12 @@ class FLA_API BackendError : public Error {
   Wrote wrote_;
 };
 
+/// The device is lost to this process: a sticky CUDA error, after which every further call on the context
+/// fails. Raised as it is, whatever the settings: nothing is retried, no other backend is asked, and the
+/// backend is not tried again until reset_breakers().
+class FLA_API DeviceLost : public BackendError {
+ public:
+  explicit DeviceLost(const std::string& what) : BackendError(what, Wrote::maybe) {}
+};
+
 }  // namespace fla

@@ -5,7 +5,21 @@
 namespace fla {
 
 /// The library's mutexes, in the order in which they nest.
-enum class ForkOrder { registry, messages, counters, log, count };
+enum class ForkOrder {
+  loading,
+  registry,
+  plugins,
+  config_watch,
+  config_refusal,
+  config_vetoes,
+  config_listeners,
+  breakers,
+  breaker_listeners,
+  messages,
+  counters,
+  log,
+  count
+};
 
 /// Holds the mutex across every fork from now on, so that a child never inherits it locked by a thread that
 /// it does not have. The mutex must live for ever; call this while the library is being loaded.

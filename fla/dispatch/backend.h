@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +65,7 @@ struct Slot {
   Verdict (*verify)(const BaseBackend& self, const void* args) = nullptr;  ///< null: accepts every call
   void (*run)() = nullptr;                                                 ///< null: not implemented
   const std::type_info* signature = nullptr;
+  std::size_t args_size = 0;
 };
 
 /// The slot of a pair of members of `Type`, called through the two functions without state that are given. A
@@ -72,7 +74,7 @@ struct Slot {
 template <class Base, class Owner, class VerifierOwner, class Result, class Args, class Run, class Verify>
 Slot make_slot(std::string_view function, Result (Owner::*)(const Args&),
                Verdict (VerifierOwner::*)(const Args&) const, Run, Verify) {
-  Slot slot{.function = function, .signature = &typeid(Result(const Args&))};
+  Slot slot{.function = function, .signature = &typeid(Result(const Args&)), .args_size = sizeof(Args)};
   if constexpr (!std::is_same_v<Owner, Base>) {
     Result (*run)(BaseBackend&, const Args&) = [](BaseBackend& self, const Args& args) {
       return Run()(self, args);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "fla/core/fork.h"
 #include "fla/core/logging.h"
@@ -25,13 +26,14 @@ struct Name {
 };
 
 struct Totals {
-  std::uint64_t taken = 0, failed = 0, fell_back = 0;
+  std::uint64_t taken = 0, failed = 0, fell_back = 0, turned_away = 0;
   std::map<std::tuple<const char*, const char*, unsigned>, std::uint64_t> refused;  // wording, file, line
 
   void add(const CounterCell& cell) {
     taken += cell.taken.load(std::memory_order_relaxed);
     failed += cell.failed.load(std::memory_order_relaxed);
     fell_back += cell.fell_back.load(std::memory_order_relaxed);
+    turned_away += cell.turned_away.load(std::memory_order_relaxed);
     for (const CounterCell::Reason& reason : cell.reasons) {
       const char* text = reason.text.load(std::memory_order_acquire);
       if (text == nullptr) break;
@@ -167,31 +169,56 @@ void count_failure(const Candidate& candidate, bool fell_back) {
   if (fell_back) CounterCell::increment(counters.fell_back);
 }
 
+void count_open(const Candidate& candidate) { CounterCell::increment(cell(candidate.counter).turned_away); }
+
+namespace {
+
+BackendCounters row(const Name& name, const Totals& totals) {
+  BackendCounters made{.op = name.op,
+                       .function = name.function,
+                       .backend = name.backend,
+                       .taken = totals.taken,
+                       .failed = totals.failed,
+                       .fell_back = totals.fell_back,
+                       .turned_away = totals.turned_away,
+                       .refused = {},
+                       .breaker = {}};
+  // A wording that stands in a header is one reason, in however many libraries it was compiled.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> refused;
+  for (const auto& [reason, count] : totals.refused) {
+    const auto& [text, file, line] = reason;
+    const std::string place = *file == '\0' ? "" : std::string(file) + ":" + std::to_string(line);
+    refused[{text, place}] += count;
+  }
+  for (const auto& [reason, count] : refused) made.refused.push_back({reason.first, reason.second, count});
+  return made;
+}
+
+}  // namespace
 }  // namespace dispatch
 
 std::vector<BackendCounters> counters() {
   using namespace dispatch;
-  const std::lock_guard lock(mutex);
-  const Shared& all = shared();
   std::vector<BackendCounters> found;
-  for (std::uint32_t i = 0; i < all.names.size(); ++i) {
-    Totals totals = i < all.ended.size() ? all.ended[i] : Totals{};
-    for (const Cells* cells : all.alive) {
-      if (const CounterCell* counted = cells->find(i)) totals.add(*counted);
+  {
+    const std::lock_guard lock(mutex);
+    const Shared& all = shared();
+    for (std::uint32_t i = 0; i < all.names.size(); ++i) {
+      Totals totals = i < all.ended.size() ? all.ended[i] : Totals{};
+      for (const Cells* cells : all.alive) {
+        if (const CounterCell* counted = cells->find(i)) totals.add(*counted);
+      }
+      found.push_back(row(all.names[i], totals));
     }
-    BackendCounters row{.op = all.names[i].op,
-                        .function = all.names[i].function,
-                        .backend = all.names[i].backend,
-                        .taken = totals.taken,
-                        .failed = totals.failed,
-                        .fell_back = totals.fell_back,
-                        .refused = {}};
-    for (const auto& [reason, count] : totals.refused) {
-      const auto& [text, file, line] = reason;
-      row.refused.push_back({text, std::string(file) + ":" + std::to_string(line), count});
-    }
-    found.push_back(std::move(row));
   }
+  for (BackendCounters& counted : found) {
+    if (const Breaker* breaker = find_breaker(counted.op, counted.function, counted.backend)) {
+      counted.breaker = breaker->state();
+    }
+  }
+  std::ranges::stable_sort(found, {}, [](const BackendCounters& counted) {
+    return std::tuple(counted.op, counted.function, counted.backend == "original");
+  });
   return found;
 }
 

@@ -64,25 +64,32 @@ void raise_required(const FunctionBase& function, const Snapshot& snapshot, cons
 }
 
 void handle_failure(const FunctionBase& function, const Snapshot& snapshot, const Candidate& candidate,
-                    std::exception_ptr exception) {
+                    Breaker::Trial trial, std::exception_ptr exception) {
   const std::string who =
       full_name(function) + ": backend " + std::string(candidate.backend->info().name) + " failed";
+  const auto failed = [&](const std::string& why, bool goes_on, bool for_good = false) {
+    count_failure(candidate, goes_on);
+    candidate.breaker->failed(snapshot.breaker, why, for_good, trial);
+  };
   try {
     std::rethrow_exception(std::move(exception));
+  } catch (const DeviceLost& error) {
+    failed(error.what(), false, true);
+    throw;
   } catch (const BackendError& error) {
-    const bool goes_on =
-        snapshot.fall_back && !snapshot.must_take && error.wrote() == BackendError::Wrote::nothing;
-    count_failure(candidate, goes_on);
+    const bool goes_on = snapshot.fall_back && error.wrote() == BackendError::Wrote::nothing;
+    failed(error.what(), goes_on);
     if (!goes_on) throw;
     log(spdlog::level::warn, "[FLA Backend] " + who + ", the call goes on: " + error.what());
-  } catch (const Error&) {
+  } catch (const Error&) {  // about the call, not about the backend
     count_failure(candidate, false);
+    if (trial != 0) candidate.breaker->abandoned(trial);
     throw;
   } catch (const std::exception& error) {
-    count_failure(candidate, false);
+    failed(error.what(), false);
     std::throw_with_nested(BackendError(who + ": " + error.what()));
   } catch (...) {
-    count_failure(candidate, false);
+    failed("an exception of unknown type", false);
     std::throw_with_nested(BackendError(who + ": an exception of unknown type"));
   }
 }

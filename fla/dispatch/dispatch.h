@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -11,8 +12,10 @@
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
 #include "fla/dispatch/backend.h"
+#include "fla/dispatch/breaker.h"
 #include "fla/dispatch/counters.h"
 #include "fla/dispatch/policy.h"
+#include "fla/dispatch/trace.h"
 #include "fla/dispatch/verdict.h"
 
 /// The decorator. In an op's source file
@@ -33,21 +36,28 @@ struct Candidate {
   Verdict (*verify)(const BaseBackend&, const void*);
   void (*run)();
   BaseBackend* backend;
+  Breaker* breaker;
   std::uint32_t counter;
 };
+
+class Decision;
 
 /// Who is asked for one function under one policy, in order. Immutable, and never freed: a call may hold it
 /// for as long as it runs. Equal policies share one.
 struct Snapshot {
   const Candidate* begin = nullptr;
   const Candidate* end = nullptr;
+  const Decision* decision = nullptr;        ///< the config file's rules for this function; null: none
+  const Snapshot* const* by_rule = nullptr;  ///< what holds when a rule does, in the rules' order
   std::uint32_t original_counter = 0;
-  bool only_original = true;     ///< nobody is to be asked
+  bool only_original = true;     ///< nobody is to be asked or told
   bool must_take = false;        ///< FLA_BACKEND_REQUIRE: the original kernel is no answer
-  bool fall_back = false;        ///< FLA_ON_FAILURE=fallback
+  bool fall_back = false;        ///< FLA_ON_FAILURE=fallback, and nobody is required
   bool check_verifiers = false;  ///< FLA_CHECK_VERIFIERS=1
-  std::string required;          ///< the backend that must take the call
-  std::string required_out;      ///< why it cannot take any, when it cannot
+  bool traced = false;           ///< a profiler wants to know who runs
+  BreakerSettings breaker;
+  std::string required;      ///< the backend that must take the call
+  std::string required_out;  ///< why it cannot take any, when it cannot
 };
 
 /// What the dispatch keeps for a thread.
@@ -55,6 +65,7 @@ struct ThreadState {
   ScopedPolicy::Frame* scope = nullptr;
   CounterCell* cells = nullptr;
   std::uint32_t cell_count = 0;
+  std::uint32_t in_original = 0;  ///< how deep the thread is inside original::… functions
 };
 extern FLA_API constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 
@@ -66,6 +77,7 @@ class FLA_API FunctionBase {
     std::string_view op, name;
     const std::type_info* signature;
     const std::type_info* args_type;
+    std::size_t args_size;
     ArgumentTable arguments;
     void (*validate)(const void* args);
   };
@@ -109,7 +121,9 @@ FLA_API Verdict ask_twice(const Candidate& candidate, const void* args, std::siz
 /// Returns when the call may go on to the next backend; throws otherwise. The exception is handed over
 /// because a program and the library need not share one C++ run-time library.
 FLA_API void handle_failure(const FunctionBase& function, const Snapshot& snapshot,
-                            const Candidate& candidate, std::exception_ptr exception);
+                            const Candidate& candidate, Breaker::Trial trial, std::exception_ptr exception);
+/// What holds for this call, of a snapshot with rules.
+FLA_API const Snapshot& choose_by_rules(const Snapshot& snapshot, const void* args) noexcept;
 
 /// Counts a call that a thread has counted before; counts nothing and says no the first time.
 inline bool count_again(std::uint32_t counter) {
@@ -157,27 +171,39 @@ class Function : public FunctionBase {
   using Run = Result (*)(BaseBackend&, const Args&);
 
   Function(std::string_view op, std::string_view name, Original kernel)
-      : FunctionBase({op, name, &typeid(Result(const Args&)), &typeid(Args), table(), validator()}),
+      : FunctionBase(
+            {op, name, &typeid(Result(const Args&)), &typeid(Args), sizeof(Args), table(), validator()}),
         original_(kernel) {}
 
   Result operator()(const Args& args) const {
-    if constexpr (requires { validate_arguments(args); }) validate_arguments(args);
+    validate(args);
     const Snapshot* known = this->known_snapshot();
     if (known != nullptr && known->only_original && count_again(known->original_counter))
       return original_(args);
-    return ask_in_turn(args);
+    return ask_in_turn(this->snapshot(), args);
   }
 
+  /// The same under settings that were looked up before, for arguments that are known to be right.
+  Result under(const Snapshot& snapshot, const Args& args) const { return ask_in_turn(snapshot, args); }
+
   Result original(const Args& args) const {
-    if constexpr (requires { validate_arguments(args); }) validate_arguments(args);
+    validate(args);
+    struct Inside {
+      Inside() { ++thread_state.in_original; }
+      ~Inside() { --thread_state.in_original; }
+    } const inside;
     return original_(args);
   }
 
   Original original_kernel() const { return original_; }
 
  private:
-  [[gnu::noinline]] Result ask_in_turn(const Args& args) const {
-    const Snapshot& snapshot = this->snapshot();
+  static void validate(const Args& args) {
+    if constexpr (requires { validate_arguments(args); }) validate_arguments(args);
+  }
+
+  [[gnu::noinline]] Result ask_in_turn(const Snapshot& found, const Args& args) const {
+    const Snapshot& snapshot = found.decision == nullptr ? found : choose_by_rules(found, &args);
     for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
       const Verdict verdict =
           snapshot.check_verifiers ? ask_twice(*candidate, &args, sizeof(Args)) : ask(*candidate, &args);
@@ -185,17 +211,40 @@ class Function : public FunctionBase {
         count_refusal(*candidate, verdict);
         continue;
       }
+      Breaker::Trial trial = 0;
+      if (snapshot.fall_back && !candidate->breaker->closed()) [[unlikely]] {
+        trial = candidate->breaker->admits_trial();
+        if (trial == 0) {
+          count_open(*candidate);
+          continue;
+        }
+      }
       count_taken(candidate->counter);
       try {
-        return reinterpret_cast<Run>(candidate->run)(*candidate->backend, args);
+        if (trial == 0 && !snapshot.traced) [[likely]]
+          return reinterpret_cast<Run>(candidate->run)(*candidate->backend, args);
+        return run_watched(snapshot, *candidate, trial, args);
       } catch (...) {
-        handle_failure(*this, snapshot, *candidate, std::current_exception());
+        handle_failure(*this, snapshot, *candidate, trial, std::current_exception());
       }
     }
     if (snapshot.must_take) [[unlikely]]
       raise_required(*this, snapshot, &args);
     count_taken(snapshot.original_counter);
+    if (!snapshot.traced) [[likely]]
+      return original_(args);
+    const TraceRange range(*this, "original");
     return original_(args);
+  }
+
+  /// A call that somebody waits to hear of: a profiler, or the breaker.
+  [[gnu::noinline]] Result run_watched(const Snapshot& snapshot, const Candidate& candidate,
+                                       Breaker::Trial trial, const Args& args) const {
+    std::optional<TraceRange> range;
+    if (snapshot.traced) range.emplace(*this, candidate.backend->info().name);
+    Result result = reinterpret_cast<Run>(candidate.run)(*candidate.backend, args);
+    if (trial != 0) candidate.breaker->succeeded(trial);
+    return result;
   }
 
   static ArgumentTable table() {
@@ -212,6 +261,27 @@ class Function : public FunctionBase {
   }
 
   Original original_;
+};
+
+/// A dispatched function as a part of another's original kernel. Made on the thread of the call: it holds
+/// the settings that are in force there, so that all of the call's work runs under the same ones on whatever
+/// thread. Inside original::… it asks nobody. Arguments are not checked: they are parts of a call that was.
+template <class Result, class Args>
+class Stage {
+ public:
+  explicit Stage(const Function<Result, Args>& function)
+      : function_(function), snapshot_(thread_state.in_original > 0 ? nullptr : &function.snapshot()) {}
+
+  Result operator()(const Args& args) const {
+    return snapshot_ != nullptr ? function_.under(*snapshot_, args) : function_.original_kernel()(args);
+  }
+
+  /// Whether a backend may be asked to take a call.
+  bool asks() const { return snapshot_ != nullptr && !snapshot_->only_original; }
+
+ private:
+  const Function<Result, Args>& function_;
+  const Snapshot* snapshot_;
 };
 
 template <class Result, class Args>

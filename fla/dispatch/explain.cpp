@@ -30,10 +30,14 @@ Explanation explain(std::string_view op, std::string_view name, const std::type_
   const FunctionBase& function = registry.function(op, name);
   check_type(function, type, *function.description().args_type);
   validate(function, args);
-  const Registry::Lineup lineup = registry.lineup(function);
+  const Registry::Lineup lineup = registry.lineup(function, args);
 
-  Explanation explanation{
-      .op = std::string(op), .function = std::string(name), .selected = {}, .error = {}, .rows = {}};
+  Explanation explanation{.op = std::string(op),
+                          .function = std::string(name),
+                          .rule = lineup.rule,
+                          .selected = {},
+                          .error = {},
+                          .rows = {}};
   explanation.dispatch_enabled = !lineup.policy.disable_dispatch.value_or(false);
   const auto required = lineup.policy.require.find(std::string(op));
   for (const Registry::Candidacy& candidacy : lineup.candidates) {
@@ -41,11 +45,14 @@ Explanation explain(std::string_view op, std::string_view name, const std::type_
     Explanation::Row row{
         entry.name, entry.info.priority, candidacy.standing.state, candidacy.standing.reason, {}};
     if (row.state.empty()) {
-      const Verdict verdict = ask({candidacy.verify, nullptr, entry.backend.get(), 0}, args);
+      const Verdict verdict = ask({candidacy.verify, nullptr, entry.backend.get(), nullptr, 0}, args);
       row.reason = verdict.reason();
+      if (verdict.ok() && candidacy.breaker != nullptr) row.reason = candidacy.breaker->status().reason;
       if (!verdict.ok()) {
         row.state = verdict.failed() ? "failed" : "refused";
         if (!verdict.failed()) row.place = std::string(verdict.file()) + ":" + std::to_string(verdict.line());
+      } else if (candidacy.breaker != nullptr && !candidacy.breaker->admits()) {
+        row.state = "open";
       } else if (explanation.dispatch_enabled && explanation.selected.empty()) {
         row.state = "selected";
         explanation.selected = entry.name;
@@ -72,17 +79,26 @@ Choice choose(std::string_view op, std::string_view name, const std::type_info& 
   const FunctionBase& function = Registry::instance().function(op, name);
   check_type(function, signature, *function.description().signature);
   validate(function, args);
-  const Snapshot& snapshot = function.snapshot();
+  const Snapshot& all = function.snapshot();
+  const Snapshot& snapshot = all.decision == nullptr ? all : choose_by_rules(all, args);
   for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
     const Verdict verdict = ask(*candidate, args);
+    if (verdict.ok() && snapshot.fall_back && !candidate->breaker->closed()) {
+      count_open(*candidate);
+      continue;
+    }
     if (verdict.ok()) {
-      return {&function, candidate->run, candidate->backend, candidate->counter,
-              candidate->backend->info().name};
+      return {&function,
+              candidate->run,
+              candidate->backend,
+              candidate->counter,
+              candidate->backend->info().name,
+              snapshot.traced};
     }
     count_refusal(*candidate, verdict);
   }
   if (snapshot.must_take) raise_required(function, snapshot, args);
-  return {&function, nullptr, nullptr, snapshot.original_counter, "original"};
+  return {&function, nullptr, nullptr, snapshot.original_counter, "original", snapshot.traced};
 }
 
 }  // namespace dispatch
@@ -101,6 +117,7 @@ std::string Explanation::text() const {
     return text + "\n";
   };
   std::string text = op + "." + function + " -> " + (selected.empty() ? "error: " + error : selected);
+  if (!rule.empty()) text += "  (rule " + rule + ")";
   text += dispatch_enabled ? "\n" : "  (dispatch is disabled)\n";
   for (const Row& row : rows) text += line(row.name, std::to_string(row.priority), row.state, row.reason);
   const std::string fallback = selected == "original" ? "selected" : "";
@@ -120,6 +137,7 @@ std::string Explanation::json() const {
                    {"function", function},
                    {"dispatch", dispatch_enabled ? "enabled" : "disabled"},
                    {"selected", selected.empty() ? ordered_json(nullptr) : ordered_json(selected)}};
+  if (!rule.empty()) all["rule"] = rule;
   if (!error.empty()) all["error"] = error;
   all["backends"] = std::move(backends);
   return all.dump();

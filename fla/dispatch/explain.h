@@ -14,8 +14,8 @@ struct Explanation {
   struct Row {
     std::string name{};
     int priority = 0;
-    /// unavailable, disabled, denied, not_implemented, refused, failed (the verifier threw), accepted
-    /// (somebody before it takes the call) or selected
+    /// unavailable, disabled, denied, not_implemented, refused, failed (the verifier threw), open (it
+    /// failed too often: fla/dispatch/breaker.h), accepted (somebody before it takes the call) or selected
     std::string state{};
     std::string reason{};
     std::string place{};  ///< of a refusal: file:line of the verifier
@@ -23,6 +23,7 @@ struct Explanation {
 
   std::string op, function;
   bool dispatch_enabled = true;
+  std::string rule;  ///< FILE:LINE of the config file's rule that holds for this call, if one does
   std::string
       selected;  ///< a backend, "original", or empty when the call would throw; then `error` says what
   std::string error;

@@ -10,7 +10,8 @@ namespace fla {
 /// A choice that was made once, to be called many times. A call goes straight to the chosen kernel: it asks
 /// nobody and checks nothing. So every call's arguments must have what the planned ones had (sizes, dtypes,
 /// devices, strides, options, which tensors are there) and be right; only pointers, contents and `scale` may
-/// differ. Settings that change later do not change a plan. A backend that fails is raised, whatever
+/// differ. Settings that change later do not change a plan, except that the stages of an original kernel
+/// (fla/ops/common/stages.h) are dispatched at each call. A backend that fails is raised, whatever
 /// FLA_ON_FAILURE says. Copies are cheap; a plan may be called from several threads at once.
 template <class Args>
 class Plan {
@@ -21,7 +22,10 @@ class Plan {
 
   Result operator()(const Args& args) const {
     dispatch::count_taken(counter_);
-    return original_ != nullptr ? original_(args) : run_(*backend_, args);
+    if (traced_ == nullptr) [[likely]]
+      return run(args);
+    const dispatch::TraceRange range(*traced_, name_);
+    return run(args);
   }
 
   /// The chosen backend's name, or "original".
@@ -31,11 +35,16 @@ class Plan {
   template <class A>
   friend Plan<A> plan(std::string_view op, std::string_view function, const A& args);
 
+  Result run(const Args& args) const {
+    return original_ != nullptr ? original_(args) : run_(*backend_, args);
+  }
+
   Original original_ = nullptr;
   Run run_ = nullptr;
   BaseBackend* backend_ = nullptr;
   std::uint32_t counter_ = 0;
   std::string_view name_;
+  const dispatch::FunctionBase* traced_ = nullptr;  // set where a profiler wants to know who runs
 };
 
 namespace dispatch {
@@ -45,6 +54,7 @@ struct Choice {
   BaseBackend* backend;
   std::uint32_t counter;
   std::string_view name;
+  bool traced;
 };
 /// Validates, asks, counts refusals; throws as a call would.
 FLA_API Choice choose(std::string_view op, std::string_view function, const std::type_info& signature,
@@ -60,6 +70,7 @@ Plan<Args> plan(std::string_view op, std::string_view function, const Args& args
   made.counter_ = choice.counter;
   made.name_ = choice.name;
   made.backend_ = choice.backend;
+  if (choice.traced) made.traced_ = choice.function;
   if (choice.run != nullptr) {
     made.run_ = reinterpret_cast<typename Plan<Args>::Run>(choice.run);
   } else {

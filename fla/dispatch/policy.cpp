@@ -55,6 +55,14 @@ std::vector<std::pair<std::string, std::string>> assignments(std::string_view va
 
 }  // namespace
 
+BreakerSettings breaker_settings(const Policy& policy) {
+  BreakerSettings settings;
+  settings.threshold = policy.breaker_threshold.value_or(settings.threshold);
+  settings.window_ms = policy.breaker_window_ms.value_or(settings.window_ms);
+  settings.cool_down_ms = policy.breaker_cool_down_ms.value_or(settings.cool_down_ms);
+  return settings;
+}
+
 Policy policy_from(const std::map<std::string, std::string>& variables) {
   const auto value_of = [&](const char* name) -> std::optional<std::string> {
     const auto found = variables.find(name);
@@ -85,6 +93,14 @@ Policy policy_from(const std::map<std::string, std::string>& variables) {
   }
   if (const auto value = value_of("FLA_CHECK_VERIFIERS"))
     policy.check_verifiers = parse_switch("FLA_CHECK_VERIFIERS", *value);
+  const auto number = [&](const char* name, std::int64_t low, std::int64_t high) -> std::optional<int> {
+    const auto value = value_of(name);
+    if (!value) return std::nullopt;
+    return static_cast<int>(parse_number(name, *value, low, high));
+  };
+  policy.breaker_threshold = number("FLA_BREAKER_THRESHOLD", 0, kMostBreakerFailures);
+  policy.breaker_window_ms = number("FLA_BREAKER_WINDOW_MS", 1, kMostBreakerMs);
+  policy.breaker_cool_down_ms = number("FLA_BREAKER_COOL_DOWN_MS", 0, kMostBreakerMs);
   return policy;
 }
 
@@ -97,6 +113,9 @@ Policy merge(Policy lower, const Policy& upper) {
   for (const auto& [op, name] : upper.require) lower.require[op] = name;
   if (upper.on_failure) lower.on_failure = upper.on_failure;
   if (upper.check_verifiers) lower.check_verifiers = upper.check_verifiers;
+  if (upper.breaker_threshold) lower.breaker_threshold = upper.breaker_threshold;
+  if (upper.breaker_window_ms) lower.breaker_window_ms = upper.breaker_window_ms;
+  if (upper.breaker_cool_down_ms) lower.breaker_cool_down_ms = upper.breaker_cool_down_ms;
   return lower;
 }
 

@@ -12,9 +12,9 @@ namespace fla {
 enum class OnFailure { raise, fallback };
 
 /// What a person can set about the dispatch. A field that is left out says nothing, and what an earlier layer
-/// said holds: built-in defaults, the environment, set_policy, then each ScopedPolicy from the outermost to
-/// the innermost. In the maps a later layer speaks for the keys that it has; a list replaces the earlier list
-/// as a whole.
+/// said holds: built-in defaults, the config file (fla/dispatch/config.h), the environment, set_policy, then
+/// each ScopedPolicy from the outermost to the innermost. In the maps a later layer speaks for the keys that
+/// it has; a list replaces the earlier list as a whole.
 struct Policy {
   std::optional<bool> disable_dispatch{};  ///< the original kernels only
   std::map<std::string, bool> enable{};    ///< backend -> on or off; what its toggle variable says
@@ -23,7 +23,10 @@ struct Policy {
   std::optional<std::vector<std::string>> deny{};   ///< "backend" or "op.backend"; never used
   std::map<std::string, std::string> require{};     ///< op -> the one backend, or an error
   std::optional<OnFailure> on_failure{};
-  std::optional<bool> check_verifiers{};  ///< ask every verifier twice and report one that is not pure
+  std::optional<bool> check_verifiers{};      ///< ask every verifier twice and report one that is not pure
+  std::optional<int> breaker_threshold{};     ///< so many failures open a breaker; 0: none does
+  std::optional<int> breaker_window_ms{};     ///< … that lie within this time
+  std::optional<int> breaker_cool_down_ms{};  ///< from opening to the next trial
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
@@ -33,7 +36,7 @@ struct Policy {
 /// or a backend that does not exist or contradicts itself.
 FLA_API void set_policy(const Policy& policy);
 
-/// What the environment and set_policy amount to.
+/// What the config file, its rules left out, the environment and set_policy amount to.
 FLA_API Policy current_policy();
 
 /// Reads every variable again. Throws ConfigError, naming the variable and the value, and keeps the settings

@@ -11,12 +11,14 @@
 #include "fla/core/environment.h"
 #include "fla/core/export.h"
 #include "fla/dispatch/backend.h"
+#include "fla/dispatch/plugin_record.h"
 
 namespace fla {
 
 /// What the registry knows about a backend of an op, under the policy in force.
 struct BackendStatus {
   BackendInfo info;
+  std::string origin;                  ///< its plugin's file, "program", or empty: linked in
   std::vector<std::string> functions;  ///< those that it implements
   bool enabled = true;
   bool available = true;
@@ -27,7 +29,8 @@ struct BackendStatus {
 struct OpStatus {
   std::string name;
   std::vector<std::string> functions;
-  ArgumentTable arguments;
+  ArgumentTable arguments;              ///< of the first function; of all, in most ops
+  std::vector<ArgumentTable> tables;    ///< one a function, in their order
   std::vector<BackendStatus> backends;  ///< in ascending priority
 };
 
@@ -79,12 +82,13 @@ template <class Type>
 
 }  // namespace fla
 
-/// In a backend's source file, once an op: FLA_REGISTER_BACKEND(kda, cpu_simd, CpuSimdKda).
-#define FLA_REGISTER_BACKEND(OP, NAME, TYPE)                                     \
-  static const ::fla::dispatch::Registration fla_registration_##OP##_##NAME {    \
-    {                                                                            \
-#OP, #NAME,                                                                \
-          []() -> ::std::unique_ptr < ::fla::BaseBackend>                        \
-      { return ::std::make_unique<TYPE>(); }, [] { return TYPE::slots<TYPE>(); } \
-    }                                                                            \
-  }
+/// In a backend's source file, once an op: FLA_REGISTER_BACKEND(kda, cpu_simd, CpuSimdKda). The record is
+/// what a library with the backend in it says of itself before it is loaded; see fla/dispatch/plugin.h.
+// clang-format off
+#define FLA_REGISTER_BACKEND(OP, NAME, TYPE)                                                                  \
+  FLA_PLUGIN_RECORD(fla_record_##OP##_##NAME, ::fla::dispatch::PluginRecord::op, #OP, #NAME,                  \
+                    ::fla::dispatch::detail::args_size_of<TYPE>());                                           \
+  static const ::fla::dispatch::Registration fla_registration_##OP##_##NAME{                                  \
+      {#OP, #NAME, []() -> ::std::unique_ptr<::fla::BaseBackend> { return ::std::make_unique<TYPE>(); },      \
+       [] { return TYPE::slots<TYPE>(); }}}
+// clang-format on

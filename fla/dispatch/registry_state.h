@@ -11,9 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "fla/dispatch/condition.h"
+#include "fla/dispatch/config_file.h"
 #include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/plugin_loader.h"
 #include "fla/dispatch/policy.h"
 #include "fla/dispatch/registry.h"
+#include "fla/dispatch/registry_snapshot.h"
 
 /// The registry's inside; not installed.
 namespace fla::dispatch {
@@ -22,13 +26,20 @@ namespace fla::dispatch {
 struct Entry {
   std::uint64_t id = 0;
   std::string name;
+  std::string origin;                    ///< the plugin's file, "program", or empty: linked in
   std::unique_ptr<BaseBackend> backend;  ///< null when it could not be made
   BackendInfo info;
   std::vector<Slot> slots;
   Availability availability;
-  std::map<std::string, std::uint32_t, std::less<>> counters;  ///< by function
+
+  struct Pair {
+    std::uint32_t counter;
+    Breaker* breaker;
+  };
+  std::map<std::string, Pair, std::less<>> pairs;  ///< by function
 
   const Slot* slot(std::string_view function) const;
+  const Pair& pair(std::string_view op, std::string_view function);
 };
 
 struct Op {
@@ -43,6 +54,31 @@ struct Op {
 struct Standing {
   std::string state;
   std::string reason;
+};
+
+/// What a plugin's library brings by itself when it is opened: while one of these is on the thread, static
+/// registrations go into it instead of the registry.
+struct Collected {
+  std::vector<Recipe> recipes;
+  std::vector<const FunctionBase*> functions;
+};
+class Collecting {
+ public:
+  explicit Collecting(Collected& into);
+  ~Collecting();
+  Collecting(const Collecting&) = delete;
+  Collecting& operator=(const Collecting&) = delete;
+};
+
+/// The layers that settings come from, later ones on top.
+struct Layers {
+  std::shared_ptr<const Configuration> file;  ///< null: none
+  Policy environment, program;
+
+  /// What they amount to where that rule of the file holds, or none does, with the scopes of a thread.
+  Policy together(const ConfigRule* rule, const ScopedPolicy::Frame* scope) const;
+  /// The file's rules for an op, in their order.
+  std::vector<const ConfigRule*> rules_for(std::string_view op) const;
 };
 
 class Registry {
@@ -61,66 +97,107 @@ class Registry {
   void check_scoped(const Policy& policy);
   Policy policy();
 
+  /// Every op and backend that a setting may name.
+  KnownNames known_names();
+  /// Takes the place of the whole config file that is in force; says no, and changes nothing, when there is
+  /// none any more or one that was read later. Throws ConfigError, and changes nothing, when it contradicts
+  /// what else is set.
+  bool set_configuration(std::shared_ptr<const Configuration> configuration);
+  std::shared_ptr<const Configuration> configuration();
+
   const Snapshot& snapshot(const FunctionBase& function);
 
-  /// The function of that name. Throws InvalidArgument.
+  /// The function of that name; a plugin that may have it is loaded. Throws InvalidArgument.
   const FunctionBase& function(std::string_view op, std::string_view name);
 
-  /// Everybody whom a call of the function could go to on this thread, in the order of asking.
+  /// Loads what serves the op, if the op has been called before: for a plugin that came later.
+  void load_again(std::string_view op);
+
+  /// Everybody whom this call of the function could go to on this thread, in the order of asking.
   struct Candidacy {
     const Entry* entry;
     Standing standing;
     Verdict (*verify)(const BaseBackend&, const void*);
+    const Breaker* breaker;  ///< null: nothing stands in the way
   };
   struct Lineup {
     Policy policy;
+    std::string rule;  ///< FILE:LINE of the rule that holds for the call, if one does
     std::vector<Candidacy> candidates;
   };
-  Lineup lineup(const FunctionBase& function);
+  Lineup lineup(const FunctionBase& function, const void* args);
 
   std::vector<OpStatus> status();
+  RegistrySnapshot everything();
 
   /// Grows whenever a snapshot may have become stale.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
  private:
   Registry();
+  using Lock = std::unique_lock<std::mutex>;
 
+  // ---- ops and backends (registry.cpp)
   Op& op_named(std::string_view name);
-  void load(Op& op);
+  /// Loads the op's backends, those of plugins included; the lock is released while a plugin is loaded.
+  void load(Lock& lock, std::string_view op);
+  void load_plugins(std::string_view op);
+  void load_recipes(Op& op);
+  std::string admit(const Arrival& arrival, std::string_view op);
+  std::string objection_to(const Arrival& arrival) const;
+  std::unique_ptr<Entry> make_entry(const Recipe& recipe, const std::string& origin);
   void insert(Op& op, std::unique_ptr<Entry> entry);
-  void ensure_environment();
   void make_stale();
-  Policy in_force() const;
+
+  // ---- settings (settings.cpp)
+  void ensure_environment();
+  void read_environment();
+  void load_named(Lock& lock, const Policy& policy);
   /// What the backend's own variable says. Throws ConfigError.
   std::optional<bool> toggle(const BackendInfo& info) const;
-  std::map<std::string, bool> toggles(const Op& op) const;
-  std::vector<const Entry*> asking_order(const Op& op, const Policy& policy) const;
-  Standing standing(const Op& op, const Entry& entry, std::string_view function, const Policy& policy) const;
-  const Snapshot& build(const FunctionBase& function, const Op& op, const Policy& policy);
-  std::vector<std::string> backend_names(std::string_view op) const;
-  void check_names(const Policy& policy, bool from_environment) const;
-  static void check_sense(const Policy& policy);
+  KnownNames names() const;
+  void check_loaded();
 
+  // ---- who is asked (snapshots.cpp)
+  std::vector<Entry*> asking_order(const Op& op, const Policy& policy) const;
+  Standing standing(const Op& op, const Entry& entry, std::string_view function, const Policy& policy) const;
+  const Snapshot& build(const FunctionBase& function, Op& op);
+  const Snapshot& build_plain(const FunctionBase& function, Op& op, const Policy& policy);
+
+  struct KnownRecipe {
+    Recipe recipe;
+    std::string origin;
+  };
   struct Kept {
     const FunctionBase* function;
     std::uint64_t version;
     Policy policy;
+    bool traced;
     std::unique_ptr<Snapshot> snapshot;
     std::vector<Candidate> candidates;
   };
+  struct KeptRules {
+    const Snapshot* plain;
+    std::vector<const Snapshot*> by_rule;
+    std::vector<std::string> conditions;
+    std::unique_ptr<Decision> decision;
+    std::unique_ptr<Snapshot> snapshot;
+  };
 
+  std::mutex loading_mutex_;  // held while plugins are loaded, before mutex_
   std::mutex mutex_;
   std::atomic<std::uint64_t> generation_{1};
   std::map<std::string, Op, std::less<>> ops_;
-  std::vector<Recipe> recipes_;
+  std::vector<KnownRecipe> recipes_;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<std::unique_ptr<Kept>> snapshots_;
+  std::vector<std::unique_ptr<KeptRules>> rule_snapshots_;
   std::uint64_t last_id_ = 0;
 
   bool environment_read_ = false;
   std::map<std::string, std::string> variables_;  // FLA_* as they were when the environment was read
-  Policy environment_, program_;
+  bool traced_ = false;
+  Layers layers_;
 };
 
 /// The settings that the environment holds, toggles of backends left out. Throws ConfigError.
@@ -128,6 +205,21 @@ Policy policy_from(const std::map<std::string, std::string>& variables);
 
 /// `upper` on top of `lower`.
 Policy merge(Policy lower, const Policy& upper);
+
+/// Throws ConfigError for an op or a backend that cannot exist; settings are called by their variables or by
+/// Policy's fields.
+enum class SetBy { environment, program };
+void check_names(const Policy& policy, SetBy by, const KnownNames& known);
+
+/// Throws ConfigError when the layers contradict each other, whichever rule holds.
+void check_sense(const Layers& layers, const ScopedPolicy::Frame* scope);
+
+inline constexpr int kMostBreakerFailures = 1'000'000;
+inline constexpr int kMostBreakerMs = 86'400'000;
+BreakerSettings breaker_settings(const Policy& policy);
+
+/// "a, b, c", or "none".
+std::string joined(const std::vector<std::string>& names);
 
 /// Counters are named once, when a pair of function and backend first exists.
 std::uint32_t new_counter(std::string_view op, std::string_view function, std::string_view backend);

@@ -1,22 +1,34 @@
 #include "tests/conformance/conformance.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <filesystem>
 
 #include "fla/core/errors.h"
+#include "fla/dispatch/plugin.h"
 #include "fla/dispatch/registry.h"
 #include "tests/conformance/kda_checks.h"
+#include "tests/conformance/stage_checks.h"
 
 namespace fla::conformance {
 namespace {
 
-const std::vector<std::string_view>& kda_names() {
-  static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> found;
-    for (const KdaCheck& check : kda_checks()) found.push_back(check.name);
-    return found;
-  }();
-  return names;
+/// An op's checks and their names.
+struct Suite {
+  explicit Suite(std::span<const Check> all) : checks(all) {
+    for (const Check& check : all) names.push_back(check.name);
+  }
+  std::span<const Check> checks;
+  std::vector<std::string_view> names;
+};
+
+/// Throws InvalidArgument.
+const Suite& suite_of(std::string_view op) {
+  static const Suite common(stage_checks()), kda(kda_checks());
+  if (op == "common") return common;
+  if (op == "kda") return kda;
+  throw InvalidArgument("op", "expected an op with a conformance suite, got '" + std::string(op) + "'");
 }
 
 /// Why the backend cannot be checked here; empty when it can.
@@ -43,10 +55,24 @@ std::string Report::text() const {
   return lines;
 }
 
-std::span<const std::string_view> checks(std::string_view op) {
-  if (op == "kda") return kda_names();
-  throw InvalidArgument("op", "expected an op with a conformance suite, got '" + std::string(op) + "'");
+std::span<const std::string_view> ops_with_checks() {
+  static constexpr std::array<std::string_view, 2> names{"common", "kda"};
+  return names;
 }
+
+std::string golden_dir() {
+  constexpr int most_levels = 4;  // <prefix>/lib/<machine>/…
+  std::filesystem::path folder = library_folder();
+  for (int level = 0; level < most_levels && folder.has_relative_path(); ++level) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(folder / "share/fla/golden", ignored))
+      return (folder / "share/fla/golden").string();
+    folder = folder.parent_path();
+  }
+  return "";
+}
+
+std::span<const std::string_view> checks(std::string_view op) { return suite_of(op).names; }
 
 Report run_check(std::string_view op, std::string_view backend, std::string_view name,
                  const Options& options) {
@@ -58,7 +84,7 @@ Report run_check(std::string_view op, std::string_view backend, std::string_view
   Report report{.op = std::string(op), .backend = std::string(backend), .check = std::string(name)};
   report.skipped = absence(op, backend);
   if (!report.skipped.empty()) return report;
-  for (const KdaCheck& check : kda_checks()) {
+  for (const Check& check : suite_of(op).checks) {
     if (check.name != name) continue;
     try {
       check.run(report, options);

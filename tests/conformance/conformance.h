@@ -30,8 +30,15 @@ struct Report {
   std::string text() const;
 };
 
+/// The ops that have checks.
+std::span<const std::string_view> ops_with_checks();
+
 /// The names of an op's checks. Throws InvalidArgument for an op that has none.
 std::span<const std::string_view> checks(std::string_view op);
+
+/// The golden cases that came with the libfla that runs: share/fla/golden below its prefix, or below the
+/// build folder. Empty when they are not there.
+std::string golden_dir();
 
 /// Runs one check on the backend of that name; "original" is the original kernel. Throws InvalidArgument for
 /// names that do not exist. Leaves the settings as they were.

@@ -1,6 +1,7 @@
 #include "tests/conformance/kda_checks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -232,18 +233,23 @@ void check_poison_around(Report& report, const Options&) {
 
 /// What an earlier call left in scratch memory must not reach a later one.
 void check_leftovers(Report& report, const Options&) {
-  const KdaCase good = cases::make_kda_case({.B = 2, .T = 21, .H = 2, .K = 40, .V = 56});
-  const KdaReference reference = cases::kda_reference(good.args);
-  KdaCase bad = cases::make_kda_case({.B = 2, .T = 64, .H = 2, .K = 128, .V = 128});
-  for (const Tensor& tensor : bad.memory) {
-    std::memset(tensor.data(), 0xff, static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+  const std::array<std::array<std::int64_t, 2>, 3> channels{{{40, 56}, {64, 64}, {128, 128}}};
+  for (const auto& [K, V] : channels) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const KdaCase good = cases::make_kda_case({.B = 2, .T = 21, .H = 2, .K = K, .V = V, .dtype = dtype});
+      const KdaReference reference = cases::kda_reference(good.args);
+      KdaCase bad = cases::make_kda_case({.B = 2, .T = 64, .H = 2, .K = 128, .V = 128, .dtype = dtype});
+      for (const Tensor& tensor : bad.memory) {
+        std::memset(tensor.data(), 0xff, static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+      }
+      for_each_function(report, [&](const KdaTarget& target) {
+        if (!takes(report, target, good.args)) return;
+        if (target.ask(bad.args).takes()) (void)target.run(bad.args);
+        const std::string wrong = disagreement(target.run(good.args), reference, good.args);
+        if (!wrong.empty()) fail(report, target, "after a call full of NaN: " + wrong, good.args);
+      });
+    }
   }
-  for_each_function(report, [&](const KdaTarget& target) {
-    if (!takes(report, target, good.args)) return;
-    if (target.ask(bad.args).takes()) (void)target.run(bad.args);
-    const std::string wrong = disagreement(target.run(good.args), reference, good.args);
-    if (!wrong.empty()) fail(report, target, "after a call full of NaN: " + wrong, good.args);
-  });
   expect_some_calls(report);
 }
 
@@ -361,21 +367,21 @@ void check_verifier_is_pure(Report& report, const Options& options) {
 }
 
 constexpr std::array kChecks{
-    KdaCheck{"golden", check_golden},
-    KdaCheck{"random", check_random},
-    KdaCheck{"same_bits_twice", check_same_bits_twice},
-    KdaCheck{"same_bits_with_any_threads", check_same_bits_with_any_threads},
-    KdaCheck{"same_bits_in_any_batch", check_same_bits_in_any_batch},
-    KdaCheck{"poison_around", check_poison_around},
-    KdaCheck{"leftovers", check_leftovers},
-    KdaCheck{"state_in_place", check_state_in_place},
-    KdaCheck{"empty_calls", check_empty_calls},
-    KdaCheck{"refusals_have_reasons", check_refusals_have_reasons},
-    KdaCheck{"verifier_is_pure", check_verifier_is_pure},
+    Check{"golden", check_golden},
+    Check{"random", check_random},
+    Check{"same_bits_twice", check_same_bits_twice},
+    Check{"same_bits_with_any_threads", check_same_bits_with_any_threads},
+    Check{"same_bits_in_any_batch", check_same_bits_in_any_batch},
+    Check{"poison_around", check_poison_around},
+    Check{"leftovers", check_leftovers},
+    Check{"state_in_place", check_state_in_place},
+    Check{"empty_calls", check_empty_calls},
+    Check{"refusals_have_reasons", check_refusals_have_reasons},
+    Check{"verifier_is_pure", check_verifier_is_pure},
 };
 
 }  // namespace
 
-std::span<const KdaCheck> kda_checks() { return kChecks; }
+std::span<const Check> kda_checks() { return kChecks; }
 
 }  // namespace fla::conformance

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "fla/core/errors.h"
 #include "fla/dispatch/counters.h"
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/policy.h"
@@ -80,6 +81,28 @@ TEST_F(Allocation, NoneInAPlan) {
 TEST_F(Allocation, NoneInsideAScopedPolicy) {
   const fla::ScopedPolicy policy({.deny = {{"first"}}});
   EXPECT_EQ(allocations_of([] { (void)mix_chunk({}); }), 0u);
+}
+
+/// Always fails, before the others.
+struct Broken final : fla_test::MixBackend {
+  fla::BackendInfo info() const override { return {.name = "broken", .priority = 0}; }
+  fla_test::MixResult mix_chunk(const MixArgs&) override {
+    throw fla::BackendError("out of workspace", fla::BackendError::Wrote::nothing);
+  }
+};
+
+TEST_F(Allocation, NoneInACallThatGoesPastAnOpenBreaker) {
+  const auto broken = fla::register_backend("mix", std::make_unique<Broken>());
+  const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback, .breaker_threshold = 1});
+  ASSERT_EQ(mix_chunk({}).by, "picky");
+  EXPECT_EQ(allocations_of([] { (void)mix_chunk({}); }), 0u);
+}
+
+TEST_F(Allocation, NoneWhileABreakersTrialIsUnderWay) {
+  fla::dispatch::Breaker breaker("mix", "mix_chunk", "tried");
+  breaker.failed({.threshold = 1, .cool_down_ms = 0}, "out of workspace");
+  ASSERT_NE(breaker.admits_trial(), 0u);
+  EXPECT_EQ(allocations_of([&breaker] { EXPECT_EQ(breaker.admits_trial(), 0u); }), 0u);
 }
 
 TEST_F(Allocation, NoneWhenAVerifierRefuses) {

@@ -8,10 +8,11 @@
 
 namespace fla_test {
 
-/// What was counted for one backend of mix_chunk so far; all zero when nothing was.
-inline fla::BackendCounters counted(std::string_view backend, std::string_view function = "mix_chunk") {
+/// What was counted for one backend of a function, mix_chunk unless told, so far; all zero when nothing was.
+inline fla::BackendCounters counted(std::string_view backend, std::string_view function = "mix_chunk",
+                                    std::string_view op = "mix") {
   for (fla::BackendCounters& row : fla::counters()) {
-    if (row.op == "mix" && row.function == function && row.backend == backend) return row;
+    if (row.op == op && row.function == function && row.backend == backend) return row;
   }
   return {};
 }

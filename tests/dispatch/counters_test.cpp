@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,6 +81,46 @@ TEST(Counters, CountVerifiersThatFailedApart) {
   (void)taker({.K = 2});
   EXPECT_THAT(by_reason(counted("counted_buggy")),
               testing::UnorderedElementsAre(testing::Pair("verifier failed: {}", 2), testing::Pair("no", 1)));
+}
+
+TEST(Counters, NameNoPlaceForVerifiersThatFailed) {
+  const auto buggy = add({.name = "counted_placeless", .verify = [](const MixArgs&) -> fla::Verdict {
+                            throw std::runtime_error("oops");
+                          }});
+  (void)taker();
+  EXPECT_EQ(counted("counted_placeless").refused.at(0).place, "");
+}
+
+TEST(Counters, TakeOneWordingOfOnePlaceForOneReasonWhereverItWasCompiled) {
+  static const char here[] = "requires f32", there[] = "requires f32";
+  const auto twins = add({.name = "counted_twins", .verify = [](const MixArgs& args) {
+                            return fla::refuse(fla::ReasonText(args.K == 1 ? here : there, "twins.h", 7));
+                          }});
+  for (const std::int64_t K : {1, 2, 2}) (void)taker({.K = K});
+  const auto row = counted("counted_twins");
+  ASSERT_EQ(row.refused.size(), 1u);
+  EXPECT_EQ(row.refused[0].reason, "requires f32");
+  EXPECT_EQ(row.refused[0].place, "twins.h:7");
+  EXPECT_EQ(row.refused[0].count, 3u);
+}
+
+TEST(Counters, AreOrderedByOpAndFunctionTheOriginalLast) {
+  const auto late = add({.name = "counted_late"});
+  (void)taker();
+  (void)fla_test::mix_step({});
+  std::vector<std::string> seen;
+  for (const fla::BackendCounters& row : fla::counters()) {
+    const std::string name = row.op + "." + row.function;
+    if (seen.empty() || seen.back() != name) seen.push_back(name);
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+  EXPECT_EQ(std::ranges::count(seen, "mix.mix_chunk"), 1);
+  std::vector<std::string> backends;
+  for (const fla::BackendCounters& row : fla::counters()) {
+    if (row.op == "mix" && row.function == "mix_chunk") backends.push_back(row.backend);
+  }
+  EXPECT_EQ(backends.back(), "original");
+  EXPECT_THAT(backends, testing::Contains("counted_late"));
 }
 
 TEST(Counters, AVerifierOfManyBranchesIsCountedWhole) {

@@ -3,22 +3,36 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "fla/core/errors.h"
+#include "fla/dispatch/plan.h"
 #include "fla/dispatch/policy.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
+#include "tests/dispatch/breaker_clock.h"
+#include "tests/dispatch/breaker_events.h"
 #include "tests/dispatch/captured_log.h"
+#include "tests/dispatch/counted.h"
+#include "tests/dispatch/explained.h"
 #include "tests/dispatch/mix.h"
 
 namespace {
 
 using fla::BackendError;
+using fla::BreakerState;
+using fla::DeviceLost;
 using fla_test::add;
+using fla_test::BreakerClock;
+using fla_test::BreakerEvents;
+using fla_test::counted;
 using fla_test::error_text;
 using fla_test::MixArgs;
 using fla_test::MixResult;
 using fla_test::ReloadedEnvironment;
+using fla_test::standing_of;
 using fla_test::taker;
 
 /// A backend that throws what the test gives, before one that works.
@@ -100,6 +114,181 @@ TEST_F(Failure, OfARequiredBackendNeverFallsBack) {
 TEST_F(Failure, ErrorsHaveOneBase) {
   const auto failing = failing_with(std::runtime_error("x"));
   EXPECT_THROW((void)taker(), fla::Error);
+}
+
+TEST_F(Failure, ThatLostTheDeviceIsRaisedAsItIsAndNobodyElseIsAsked) {
+  int asked = 0;
+  const auto curious = add({.name = "curious", .priority = 2, .verify = [&asked](const MixArgs&) {
+                              ++asked;
+                              return fla::accept();
+                            }});
+  const auto failing = failing_with(DeviceLost("CUDA error 719: unspecified launch failure"));
+  const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback});
+  const auto before = counted("failing");
+  try {
+    (void)taker();
+    FAIL() << "nothing was thrown";
+  } catch (const DeviceLost& error) {
+    EXPECT_STREQ(error.what(), "CUDA error 719: unspecified launch failure");
+    EXPECT_EQ(error.wrote(), BackendError::Wrote::maybe);
+  }
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(counted("failing").failed, before.failed + 1);
+  EXPECT_EQ(counted("failing").fell_back, before.fell_back);
+}
+
+TEST_F(Failure, ThatLostTheDeviceIsTheLastOfThatBackendUntilTheBreakersAreReset) {
+  const BreakerClock clock;
+  const auto failing = failing_with(DeviceLost("CUDA error 700: an illegal memory access was encountered"));
+  const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback, .breaker_threshold = 0});
+  EXPECT_THROW((void)taker(), DeviceLost);
+  BreakerClock::advance_ms(86'400'000);
+  EXPECT_EQ(taker(), "next");
+  EXPECT_EQ(standing_of("failing"),
+            "open: the device is lost: CUDA error 700: an illegal memory access was encountered; not tried "
+            "again before reset_breakers()");
+  fla::reset_breakers();
+  EXPECT_EQ(standing_of("failing"), "selected");
+  EXPECT_THROW((void)taker(), DeviceLost);
+}
+
+/// A backend that fails as long as the test wants it to, before one that works; two failures open its
+/// breaker.
+class FailureWithBreaker : public testing::Test {
+ protected:
+  std::exception_ptr error_ =
+      std::make_exception_ptr(BackendError("out of workspace", BackendError::Wrote::nothing));
+  BreakerClock clock_;
+  BreakerEvents events_{"shaky"};
+  fla::RegisteredBackend shaky_ =
+      add({.name = "shaky", .priority = 1, .run = [this](const MixArgs&) -> MixResult {
+             if (error_ != nullptr) std::rethrow_exception(error_);
+             return {"shaky"};
+           }});
+  fla::RegisteredBackend next_ = add({.name = "next", .priority = 2});
+  fla::ScopedPolicy policy_{{.on_failure = fla::OnFailure::fallback,
+                             .breaker_threshold = 2,
+                             .breaker_window_ms = 1'000,
+                             .breaker_cool_down_ms = 4'000}};
+};
+
+TEST_F(FailureWithBreaker, SendsCallsPastABackendThatFailsTooOften) {
+  const auto before = counted("shaky");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(taker(), "next");
+  const auto row = counted("shaky");
+  EXPECT_EQ(row.taken, before.taken + 2);
+  EXPECT_EQ(row.turned_away, before.turned_away + 3);
+  EXPECT_EQ(row.breaker, BreakerState::open);
+}
+
+TEST_F(FailureWithBreaker, IsExplained) {
+  EXPECT_EQ(standing_of("shaky"), "selected");
+  (void)taker();
+  (void)taker();
+  BreakerClock::advance_ms(1'000);
+  const fla::Explanation explanation = fla::explain("mix", "mix_chunk", MixArgs{});
+  EXPECT_EQ(explanation.selected, "next");
+  const auto row = fla_test::row_of("shaky", explanation);
+  EXPECT_EQ(row.state, "open");
+  EXPECT_EQ(row.reason, "2 failures within 1 s, last: out of workspace; tried again in 3 s");
+}
+
+TEST_F(FailureWithBreaker, IsExplainedWhenTheNextCallIsATrial) {
+  (void)taker();
+  (void)taker();
+  BreakerClock::advance_ms(4'000);
+  EXPECT_EQ(standing_of("shaky"),
+            "selected: 2 failures within 1 s, last: out of workspace; the next call tries it");
+  EXPECT_EQ(standing_of("next"), "accepted");
+  EXPECT_EQ(counted("shaky").breaker, BreakerState::open) << "asking changes nothing";
+}
+
+TEST_F(FailureWithBreaker, TriesTheBackendAgainAfterTheCoolDown) {
+  (void)taker();
+  (void)taker();
+  error_ = nullptr;
+  EXPECT_EQ(taker(), "next");
+  BreakerClock::advance_ms(4'000);
+  EXPECT_EQ(taker(), "shaky");
+  EXPECT_EQ(taker(), "shaky");
+  EXPECT_EQ(counted("shaky").breaker, BreakerState::closed);
+}
+
+TEST_F(FailureWithBreaker, DoesNotHoldAWrongArgumentAgainstTheBackend) {
+  error_ = std::make_exception_ptr(fla::InvalidArgument("K", "expected an even number, got 3"));
+  for (int i = 0; i < 3; ++i) EXPECT_THROW((void)taker(), fla::InvalidArgument);
+  EXPECT_TRUE(events_.lines().empty());
+}
+
+TEST_F(FailureWithBreaker, TriesTheNextCallWhenATrialHadAWrongArgument) {
+  (void)taker();
+  (void)taker();
+  BreakerClock::advance_ms(4'000);
+  error_ = std::make_exception_ptr(fla::InvalidArgument("K", "expected an even number, got 3"));
+  EXPECT_THROW((void)taker(), fla::InvalidArgument);
+  EXPECT_EQ(counted("shaky").breaker, BreakerState::half_open);
+  error_ = nullptr;
+  EXPECT_EQ(taker(), "shaky");
+  EXPECT_EQ(counted("shaky").breaker, BreakerState::closed);
+}
+
+TEST_F(FailureWithBreaker, CountsFailuresThatAreRaisedToo) {
+  error_ = std::make_exception_ptr(std::runtime_error("segment too long"));
+  EXPECT_THROW((void)taker(), BackendError);
+  EXPECT_THROW((void)taker(), BackendError);
+  EXPECT_EQ(taker(), "next");
+  EXPECT_EQ(events_.lines(),
+            std::vector<std::string>{"closed -> open: 2 failures within 1 s, last: segment too long"});
+}
+
+TEST_F(FailureWithBreaker, TurnsNobodyAwayWhereFailuresAreRaised) {
+  const fla::ScopedPolicy raise({.on_failure = fla::OnFailure::raise});
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(error_text<BackendError>([] { (void)taker(); }), "out of workspace") << i;
+  }
+  EXPECT_EQ(standing_of("shaky"), "selected");
+}
+
+TEST_F(FailureWithBreaker, TurnsNobodyAwayFromARequiredBackend) {
+  (void)taker();
+  (void)taker();
+  const fla::ScopedPolicy require({.require = {{"mix", "shaky"}}});
+  EXPECT_EQ(error_text<BackendError>([] { (void)taker(); }), "out of workspace");
+}
+
+TEST_F(FailureWithBreaker, IsPassedOverByPlans) {
+  (void)taker();
+  (void)taker();
+  EXPECT_EQ(fla::plan("mix", "mix_chunk", MixArgs{}).backend(), "next");
+}
+
+TEST_F(FailureWithBreaker, LeavesTheBackendsOtherFunctionsAlone) {
+  (void)taker();
+  (void)taker();
+  EXPECT_EQ(counted("shaky").breaker, BreakerState::open);
+  EXPECT_EQ(counted("shaky", "mix_step").breaker, BreakerState::closed);
+}
+
+TEST_F(FailureWithBreaker, StartsAnewWithABackendOfTheSameNameThatComesLater) {
+  (void)taker();
+  (void)taker();
+  { const auto gone = std::move(shaky_); }
+  const auto later = add({.name = "shaky", .priority = 1});
+  EXPECT_EQ(taker(), "shaky");
+  EXPECT_EQ(counted("shaky").breaker, BreakerState::closed);
+}
+
+TEST_F(FailureWithBreaker, ObeysTheEnvironment) {
+  const ReloadedEnvironment environment{{"FLA_BREAKER_THRESHOLD", "3"},
+                                        {"FLA_BREAKER_WINDOW_MS", "50"},
+                                        {"FLA_BREAKER_COOL_DOWN_MS", "700"},
+                                        {"FLA_ON_FAILURE", "fallback"}};
+  std::thread([] {  // where no policy of a scope stands above the environment
+    for (int i = 0; i < 3; ++i) (void)taker();
+    EXPECT_EQ(standing_of("shaky"),
+              "open: 3 failures within 50 ms, last: out of workspace; tried again in 700 ms");
+  })
+      .join();
 }
 
 }  // namespace

@@ -69,5 +69,26 @@ TEST(ExplainCommand, RefusesACallThatKdaWouldRefuse) {
   EXPECT_THAT(outcome.err, HasSubstr("A_log: expected"));
 }
 
+TEST(ExplainCommand, TakesStages) {
+  const Outcome norm = fla({"explain", "common.l2_norm", "--shape", "T=64,H=1,K=128", "--json"});
+  ASSERT_EQ(norm.code, 0) << norm.err;
+  EXPECT_EQ(Json::parse(norm.out).at("op"), "common");
+  EXPECT_EQ(Json::parse(norm.out).at("function"), "l2_norm");
+  EXPECT_EQ(Json::parse(norm.out).at("selected"), "original");
+  EXPECT_THAT(fla({"explain", "common.gate", "--shape", "T=64,H=2,K=128", "--with", "A_log"}).out,
+              HasSubstr("common.gate -> original\n"));
+  EXPECT_THAT(fla({"explain", "common.solve_tril", "--shape", "T=64,H=2,C=16", "--dtype", "bf16"}).out,
+              HasSubstr("common.solve_tril -> original\n"));
+}
+
+TEST(ExplainCommand, SaysWhichOpsAndSizesItKnows) {
+  EXPECT_EQ(fla({"explain", "common", "--shape", kShape}).err,
+            "fla: op: expected one of kda, common.l2_norm, common.gate, common.solve_tril, got 'common'\n");
+  EXPECT_EQ(fla({"explain", "common.solve_tril", "--shape", "T=64,H=2,K=16"}).err,
+            "fla: shape: expected a size of C, got none\n");
+  EXPECT_EQ(fla({"explain", "kda", "--shape", "T=64,H=2,C=16"}).err,
+            "fla: shape: expected a size of K, got none\n");
+}
+
 }  // namespace
 }  // namespace fla::testing

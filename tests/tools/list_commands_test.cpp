@@ -15,11 +15,20 @@ using Json = nlohmann::json;
 
 std::string code(std::string_view text) { return std::string("`").append(text).append("`"); }
 
+/// The op of that name in what `fla ops --json` printed.
+Json listed_op(const Outcome& outcome, std::string_view name) {
+  const Json json = Json::parse(outcome.out);
+  for (const Json& op : json.at("ops")) {
+    if (op.at("name") == name) return op;
+  }
+  return {};
+}
+
 TEST(OpsCommand, ListsFunctionsAndBackends) {
   const Outcome outcome = fla({"ops", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json kda = Json::parse(outcome.out).at("ops").at(0);
-  EXPECT_EQ(kda.at("name"), "kda");
+  EXPECT_EQ(listed_op(outcome, "common").at("functions"), Json({"l2_norm", "gate", "solve_tril"}));
+  const Json kda = listed_op(outcome, "kda");
   EXPECT_EQ(kda.at("functions"), Json({"chunk_kda", "fused_recurrent_kda"}));
   for (const Json& backend : kda.at("backends")) {
     for (const char* field : {"name", "priority", "env_var", "enabled", "available", "reason", "functions"}) {
@@ -34,8 +43,8 @@ TEST(OpsCommand, SaysWhatAToggleTurnedOff) {
       const Outcome outcome =
           fla({"ops", "--json"}, {.variables = {{std::string(backend.info.env_var), "0"}}});
       ASSERT_EQ(outcome.code, 0) << outcome.err;
-      const Json json = Json::parse(outcome.out);
-      for (const Json& listed : json.at("ops").at(0).at("backends")) {
+      const Json json = listed_op(outcome, op.name);
+      for (const Json& listed : json.at("backends")) {
         EXPECT_EQ(listed.at("enabled"), listed.at("name") != backend.info.name) << listed;
       }
     }
@@ -69,11 +78,16 @@ TEST(DocsCommand, PrintsTheTablesOfTheRegistry) {
   const std::string variables = fla({"docs", "--section", "variables"}).out;
   for (const Variable& variable : fla::variables()) EXPECT_THAT(variables, HasSubstr(code(variable.name)));
   const std::string arguments = fla({"docs", "--section", "arguments"}).out;
-  const ArgumentTable table = ops().front().arguments;
-  for (const Argument& argument : table) {
-    EXPECT_THAT(arguments, HasSubstr(code(argument.name)));
-    EXPECT_THAT(arguments, HasSubstr(std::string(argument.doc)));
+  for (const OpStatus& op : ops()) {
+    for (const ArgumentTable table : op.tables) {
+      for (const Argument& argument : table) {
+        EXPECT_THAT(arguments, HasSubstr(code(argument.name)));
+        EXPECT_THAT(arguments, HasSubstr(std::string(argument.doc)));
+      }
+    }
   }
+  EXPECT_THAT(arguments, HasSubstr("Arguments of `kda`:"));
+  EXPECT_THAT(arguments, HasSubstr("Arguments of `common.solve_tril`:"));
 }
 
 TEST(DocsCommand, DoesNotDependOnTheEnvironment) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/dispatch/registry.h"
+#include "tests/dispatch/exposition.h"
 #include "tests/tools/program.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/cases/accuracy.h"
@@ -42,6 +43,28 @@ TEST(RunCommand, RunsTheOriginalKernelAndTheFunctionItIsTold) {
   EXPECT_EQ(json.at("backend"), "original");
   EXPECT_EQ(json.at("function"), "chunk_kda");
   EXPECT_EQ(json.at("tensors"), Json({"o", "final_state"}));
+}
+
+TEST(RunCommand, PrintsTheCountersOnStandardError) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> words{"run",        "kda",        "--in",      golden("kda_decode_f32"),
+                                       "--out",      folder / "x", "--backend", "original",
+                                       "--function", "chunk_kda",  "--counters"};
+  const auto with = [&words](const char* format) {
+    std::vector<std::string> all = words;
+    all.emplace_back(format);
+    return fla(all);
+  };
+  const Outcome prometheus = with("prometheus");
+  ASSERT_EQ(prometheus.code, 0) << prometheus.err;
+  const auto metrics = fla_test::exposition::read(prometheus.err);
+  EXPECT_EQ(metrics.at("fla_backend_taken_total")
+                .samples.at({{"op", "kda"}, {"function", "chunk_kda"}, {"backend", "original"}}),
+            1u);
+  const Outcome json = with("json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  EXPECT_TRUE(Json::parse(json.err).at("counters").is_array());
+  EXPECT_EQ(with("xml").code, 2);
 }
 
 TEST(RunCommand, RefusesABackendThatDoesNotExist) {

@@ -6,20 +6,29 @@
 //   all_refuse       three backends, all refuse, the original kernel runs
 //   disabled         dispatch is disabled
 //   plan             the choice was made before
+//   rules_20         as second_of_three, with a config file of 20 rules for the op of which the last holds
 //   kda_validate     what fla::chunk_kda does before any of that: its arguments are checked
+//
+// The file is loaded while all of them run.
 
 #include "fla/dispatch/dispatch.h"
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fla/dispatch/explain.h"
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/policy.h"
 #include "fla/dispatch/registry.h"
@@ -32,20 +41,31 @@ namespace fla::bench {
 struct CallArgs {
   using Result = int;  // an empty result: even zeroing a KdaResult would be work of the kernel's own
   KdaArgs kda;
+
+  /// For rules: the table finds kda's arguments at the beginning of these.
+  static ArgumentTable arguments() { return KdaArgs::arguments(); }
 };
+static_assert(offsetof(CallArgs, kda) == 0);
 
 __attribute__((noinline)) int empty_kernel(const CallArgs& args) {
   benchmark::DoNotOptimize(&args);
   return 0;
 }
 
-// Two ops with the same function, so that each keeps its own three backends.
+// Three ops with the same function, so that each keeps its own three backends.
 namespace second {
 namespace original {
 int call(const CallArgs& args);
 }
 DISPATCH("bench_second_of_three", int, call, const CallArgs& args) { return empty_kernel(args); }
 }  // namespace second
+
+namespace ruled {
+namespace original {
+int call(const CallArgs& args);
+}
+DISPATCH("bench_rules_20", int, call, const CallArgs& args) { return empty_kernel(args); }
+}  // namespace ruled
 
 namespace refusing {
 namespace original {
@@ -127,6 +147,25 @@ const CallArgs& arguments() {
   return args;
 }
 
+/// 20 rules as somebody would write them; the call meets the last.
+std::string rules() {
+  std::string text;
+  const auto add = [&text](const std::string& when) {
+    text += "[[rule]]\nop = \"bench_rules_20\"\nwhen = \"" + when +
+            "\"\norder = [\"bench_refusing_1\", \"bench_accepting\", \"bench_refusing_3\"]\n";
+  };
+  for (int i = 0; i < 6; ++i) {
+    const std::string length = std::to_string(64 << i), channels = std::to_string(32 << (i % 3));
+    add("T < " + length + " and T >= 8 and K == " + channels + " and device == 'cpu'");
+    add("T >= " + length + " and dtype in ['bf16', 'f16'] and V <= " + channels + " and not varlen");
+    add("H > " + std::to_string(1 << i) +
+        " and varlen and (use_gate_in_kernel or T == " + std::to_string(i + 2) + ")");
+  }
+  add("dtype == 'f32' and T < 4096 and not varlen");
+  add("T == 1 and K == 128 and dtype == 'bf16' and device == 'cpu' and not varlen");
+  return text;
+}
+
 template <class Call>
 void repeat(benchmark::State& state, Call&& call) {
   const CallArgs* args = &arguments();
@@ -142,6 +181,7 @@ void direct(benchmark::State& state) {
   repeat(state, kernel);
 }
 void second_of_three(benchmark::State& state) { repeat(state, second::call); }
+void rules_20(benchmark::State& state) { repeat(state, ruled::call); }
 void all_refuse(benchmark::State& state) { repeat(state, refusing::call); }
 
 void disabled(benchmark::State& state) {
@@ -162,11 +202,16 @@ void kda_validate(benchmark::State& state) {
 
 struct Bar {
   const char* name;
+  const char* more_than;
   double most_ns;
 };
-constexpr Bar kBars[] = {{"second_of_three", 25}, {"all_refuse", 35}, {"disabled", 3}, {"plan", 3}};
+constexpr Bar kBars[] = {{"second_of_three", "direct", 25},
+                         {"all_refuse", "direct", 35},
+                         {"disabled", "direct", 3},
+                         {"plan", "direct", 3},
+                         {"rules_20", "second_of_three", 30}};
 
-/// The usual table, and then what each way adds to a direct call.
+/// The usual table, and then what each way adds to a direct call, or to another way.
 class Reporter : public benchmark::ConsoleReporter {
  public:
   Reporter() : ConsoleReporter(OO_Tabular) {}
@@ -181,13 +226,14 @@ class Reporter : public benchmark::ConsoleReporter {
   }
 
   void print_bars() {
-    const double base = median("direct");
-    if (base == 0) return;
+    if (median("direct") == 0) return;
     std::printf("\nadded to a direct call, medians:\n");
     for (const Bar& bar : kBars) {
-      const double added = median(bar.name) - base;
-      if (median(bar.name) == 0) continue;
-      std::printf("  %-16s %6.1f ns, at most %2.0f: %s\n", bar.name, added, bar.most_ns,
+      if (median(bar.name) == 0 || median(bar.more_than) == 0) continue;
+      const double added = median(bar.name) - median(bar.more_than);
+      const std::string base =
+          std::string_view(bar.more_than) == "direct" ? "" : std::string(" to ") + bar.more_than;
+      std::printf("  %-16s %6.1f ns%s, at most %2.0f: %s\n", bar.name, added, base.c_str(), bar.most_ns,
                   added <= bar.most_ns ? "ok" : "OVER");
     }
   }
@@ -203,6 +249,31 @@ class Reporter : public benchmark::ConsoleReporter {
   std::map<std::string, std::vector<double>> times_;
 };
 
+/// A config file that is in force while the object lives.
+class LoadedConfig {
+ public:
+  explicit LoadedConfig(const std::string& text) {
+    std::string folder = (std::filesystem::temp_directory_path() / "fla_bench.XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    folder_ = folder;
+    const std::filesystem::path file = folder_ / "rules.toml";
+    std::ofstream(file) << text;
+    ::setenv("FLA_CONFIG", file.c_str(), 1);
+    reload_environment();
+  }
+  ~LoadedConfig() {
+    ::unsetenv("FLA_CONFIG");
+    reload_environment();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  LoadedConfig(const LoadedConfig&) = delete;
+  LoadedConfig& operator=(const LoadedConfig&) = delete;
+
+ private:
+  std::filesystem::path folder_;
+};
+
 int main(int argc, char** argv) {
   const auto first = register_backend("bench_second_of_three", std::make_unique<Refusing<1>>());
   const auto accepting = register_backend("bench_second_of_three", std::make_unique<Accepting<2>>());
@@ -210,12 +281,18 @@ int main(int argc, char** argv) {
   const auto one = register_backend("bench_all_refuse", std::make_unique<Refusing<1>>());
   const auto two = register_backend("bench_all_refuse", std::make_unique<Refusing<2>>());
   const auto three = register_backend("bench_all_refuse", std::make_unique<Refusing<3>>());
+  const auto ruled_first = register_backend("bench_rules_20", std::make_unique<Refusing<1>>());
+  const auto ruled_accepting = register_backend("bench_rules_20", std::make_unique<Accepting<2>>());
+  const auto ruled_third = register_backend("bench_rules_20", std::make_unique<Refusing<3>>());
+  const LoadedConfig config(rules());
+  if (explain("bench_rules_20", "call", arguments()).rule.empty()) throw std::runtime_error("no rule holds");
 
   benchmark::RegisterBenchmark("direct", direct);
   benchmark::RegisterBenchmark("second_of_three", second_of_three);
   benchmark::RegisterBenchmark("all_refuse", all_refuse);
   benchmark::RegisterBenchmark("disabled", disabled);
   benchmark::RegisterBenchmark("plan", plan);
+  benchmark::RegisterBenchmark("rules_20", rules_20);
   benchmark::RegisterBenchmark("kda_validate", kda_validate);
 
   // Interleaved repetitions, so that a clock that changes changes all alike; what the caller says comes later

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "fla/core/errors.h"
+#include "fla/ops/common/stages.h"
 #include "fla/ops/kda/kda.h"
 
 namespace fla::cases {
@@ -32,6 +33,7 @@ std::vector<NamedTensor> run_kda(std::string_view function, const void* args) {
 
 Op kda_op() {
   return {.name = "kda",
+          .title = "kda",
           .arguments = KdaArgs::arguments(),
           .functions = kKdaFunctions,
           .results = kKdaResults,
@@ -43,8 +45,35 @@ Op kda_op() {
           .run = run_kda};
 }
 
+constexpr std::array<std::string_view, 3> kStages{"l2_norm", "gate", "solve_tril"};
+constexpr std::array<std::string_view, 3> kStageTitles{"common.l2_norm", "common.gate", "common.solve_tril"};
+constexpr std::array<std::string_view, 1> kStageResults{"out"};
+
+/// A function of op common, which has arguments of its own.
+template <class Args, StageResult (*stage)(const Args&), std::size_t index>
+Op stage_op() {
+  return {.name = "common",
+          .title = kStageTitles[index],
+          .arguments = Args::arguments(),
+          .functions = std::span(kStages).subspan(index, 1),
+          .results = kStageResults,
+          .make_args = []() -> std::shared_ptr<void> { return std::make_shared<Args>(); },
+          .validate = [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); },
+          .front_door = [](const void*) { return kStages[index]; },
+          .explain =
+              [](std::string_view function, const void* args) {
+                return explain("common", function, *static_cast<const Args*>(args));
+              },
+          .run =
+              [](std::string_view, const void* args) {
+                return std::vector<NamedTensor>{{"out", stage(*static_cast<const Args*>(args)).out}};
+              }};
+}
+
 std::span<const Op> all_ops() {
-  static const std::array ops{kda_op()};
+  static const std::array ops{kda_op(), stage_op<L2NormArgs, &common::l2_norm, 0>(),
+                              stage_op<GateArgs, &common::gate, 1>(),
+                              stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
   return ops;
 }
 
@@ -60,13 +89,13 @@ std::string_view Op::function_or_front_door(std::string_view function, const voi
   return *found;
 }
 
-const Op& find_op(std::string_view name) {
+const Op& find_op(std::string_view title) {
   const std::span<const Op> ops = all_ops();
-  const auto found = std::ranges::find(ops, name, &Op::name);
+  const auto found = std::ranges::find(ops, title, &Op::title);
   if (found != ops.end()) return *found;
-  std::vector<std::string_view> names;
-  for (const Op& op : ops) names.push_back(op.name);
-  throw InvalidArgument("op", "expected one of " + joined(names) + ", got '" + std::string(name) + "'");
+  std::vector<std::string_view> titles;
+  for (const Op& op : ops) titles.push_back(op.title);
+  throw InvalidArgument("op", "expected one of " + joined(titles) + ", got '" + std::string(title) + "'");
 }
 
 }  // namespace fla::cases

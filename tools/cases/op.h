@@ -16,6 +16,7 @@ namespace fla::cases {
 /// the op's own argument struct, as make_args makes it.
 struct Op {
   std::string_view name;
+  std::string_view title;  ///< its name, or "op.function" where functions have arguments of their own
   ArgumentTable arguments;
   std::span<const std::string_view> functions;  ///< without the front door, which is called like the op
   std::span<const std::string_view> results;
@@ -32,7 +33,7 @@ struct Op {
   std::string_view function_or_front_door(std::string_view function, const void* args) const;
 };
 
-/// The op of that name. Throws InvalidArgument, naming those that there are.
-const Op& find_op(std::string_view name);
+/// The op of that title. Throws InvalidArgument, naming those that there are.
+const Op& find_op(std::string_view title);
 
 }  // namespace fla::cases

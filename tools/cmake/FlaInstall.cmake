@@ -13,16 +13,27 @@ set(FLA_PUBLIC_HEADERS
   fla/core/export.h
   fla/core/half.h
   fla/core/scratch.h
+  fla/core/subscription.h
   fla/core/tensor.h
   fla/core/threads.h
+  fla/core/version.h
   fla/dispatch/backend.h
+  fla/dispatch/breaker.h
+  fla/dispatch/config.h
+  fla/dispatch/call.h
   fla/dispatch/counters.h
   fla/dispatch/dispatch.h
   fla/dispatch/explain.h
+  fla/dispatch/function_backend.h
   fla/dispatch/plan.h
+  fla/dispatch/plugin.h
+  fla/dispatch/plugin_record.h
   fla/dispatch/policy.h
   fla/dispatch/registry.h
+  fla/dispatch/registry_snapshot.h
+  fla/dispatch/trace.h
   fla/dispatch/verdict.h
+  fla/ops/common/stages.h
   fla/ops/kda/kda.h
 )
 list(TRANSFORM FLA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
@@ -36,6 +47,16 @@ install(TARGETS fla EXPORT fla-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+# The conformance suite, for the tests of plugins and for the command.
+if(TARGET fla_conformance)
+  set_target_properties(fla_conformance PROPERTIES EXPORT_NAME conformance)
+  set_target_properties(fla_cases PROPERTIES EXPORT_NAME cases)
+  install(TARGETS fla_conformance fla_cases EXPORT fla-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/tests/conformance/conformance.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fla)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/golden/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fla/golden
+    FILES_MATCHING PATTERN "*.safetensors")
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fla)
 install(EXPORT fla-targets NAMESPACE fla:: DESTINATION ${package_dir})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fla-config.cmake.in ${PROJECT_BINARY_DIR}/fla-config.cmake
@@ -43,6 +64,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fla-config.cmake.in ${PR
 # Before 1.0 a new minor version may break programs.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/fla-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/fla-config.cmake ${PROJECT_BINARY_DIR}/fla-config-version.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/FlaPlugin.cmake
   DESTINATION ${package_dir})
 
 # The .pc file finds its prefix from where it lies, so that an installed tree can be moved.
@@ -55,5 +77,6 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET fla_command)
   file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(fla_command PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-  install(TARGETS fla_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set_target_properties(fla_command PROPERTIES EXPORT_NAME command)
+  install(TARGETS fla_command EXPORT fla-targets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

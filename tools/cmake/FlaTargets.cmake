@@ -20,6 +20,10 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 add_library(fla_warnings INTERFACE)
 target_compile_options(fla_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast
                                               -Wcast-qual -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # Its -Wrestrict takes a string literal plus a std::string for overlapping memory.
+  target_compile_options(fla_warnings INTERFACE -Wno-restrict)
+endif()
 
 if(FLA_SANITIZE)
   include(FlaSanitizers)

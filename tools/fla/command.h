@@ -18,7 +18,10 @@ void add_explain(CLI::App& app, Action& chosen);
 void add_run(CLI::App& app, Action& chosen);
 void add_check(CLI::App& app, Action& chosen);
 void add_bench(CLI::App& app, Action& chosen);
+void add_config(CLI::App& app, Action& chosen);
+void add_conformance(CLI::App& app, Action& chosen);
 void add_env(CLI::App& app, Action& chosen);
+void add_plugins(CLI::App& app, Action& chosen);
 void add_docs(CLI::App& app, Action& chosen);
 
 /// One line on standard error: "fla: …".

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "fla/dispatch/registry.h"
@@ -60,15 +61,26 @@ std::string kind(const Argument& argument) {
   return "";
 }
 
+std::string arguments_table(const std::string& whose, ArgumentTable arguments) {
+  TextTable table({"argument", "kind", "required", "dtypes", "shape", "meaning"});
+  for (const Argument& argument : arguments) {
+    table.add({code(argument.name), kind(argument), argument.need == Need::required ? "yes" : "",
+               dtypes(argument.dtypes), code(argument.shape.text), std::string(argument.doc)});
+  }
+  return "Arguments of " + code(whose) + ":\n\n" + table.markdown();
+}
+
 std::string arguments() {
   std::string text;
+  const auto add = [&text](const std::string& table) { text += (text.empty() ? "" : "\n") + table; };
   for (const OpStatus& op : ops()) {
-    TextTable table({"argument", "kind", "required", "dtypes", "shape", "meaning"});
-    for (const Argument& argument : op.arguments) {
-      table.add({code(argument.name), kind(argument), argument.need == Need::required ? "yes" : "",
-                 dtypes(argument.dtypes), code(argument.shape.text), std::string(argument.doc)});
+    const auto is_the_ops = [&op](ArgumentTable table) { return table.data() == op.arguments.data(); };
+    if (std::ranges::all_of(op.tables, is_the_ops)) {
+      add(arguments_table(op.name, op.arguments));
+      continue;
     }
-    text += (text.empty() ? "" : "\n") + ("Arguments of " + code(op.name) + ":\n\n") + table.markdown();
+    for (std::size_t i = 0; i < op.functions.size(); ++i)
+      add(arguments_table(op.name + "." + op.functions[i], op.tables[i]));
   }
   return text;
 }

@@ -53,7 +53,7 @@ void add_explain(CLI::App& app, Action& chosen) {
   CLI::App* command =
       app.add_subcommand("explain", "who would take a call, and why not the others; runs nothing");
   auto options = std::make_shared<Options>();
-  command->add_option("op", options->op, "the op")->required();
+  command->add_option("op", options->op, "the op, or a stage such as common.l2_norm")->required();
   auto* in = command->add_option("--in", options->in, "a case file with the call");
   auto* shape =
       command->add_option("--shape", options->shape, "the call's sizes: B=1,T=8192,H=32,HV=32,K=128,V=128");

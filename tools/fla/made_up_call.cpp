@@ -18,7 +18,7 @@ std::int64_t& axis(AxisSizes& sizes, std::string_view name) {
   const auto found = std::ranges::find(kAxisNames, name);
   if (found == kAxisNames.end()) {
     throw InvalidArgument("shape",
-                          "expected sizes of B, T, H, HV, K, V and N, got '" + std::string(name) + "'");
+                          "expected sizes of B, T, H, HV, K, V, N and C, got '" + std::string(name) + "'");
   }
   return sizes[static_cast<Axis>(found - kAxisNames.begin())];
 }
@@ -34,11 +34,21 @@ std::int64_t size_from(std::string_view name, std::string_view text) {
   return size;
 }
 
+void expect_size(const AxisSizes& sizes, Axis needed) {
+  if (sizes[needed] >= 0) return;
+  throw InvalidArgument(
+      "shape",
+      "expected a size of " + std::string(kAxisNames[static_cast<std::size_t>(needed)]) + ", got none");
+}
+
 std::vector<std::int64_t> shape_of(const ShapeRule& rule, const AxisSizes& sizes, std::string_view argument) {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 1;
   for (int i = 0; i < rule.rank; ++i) {
-    shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes));
+    const DimRule& dim = rule.dims[static_cast<std::size_t>(i)];
+    expect_size(sizes, dim.axis);
+    if (dim.times != Axis::none) expect_size(sizes, dim.times);
+    shape.push_back(dim.in(sizes));
     if (__builtin_mul_overflow(elements, std::max<std::int64_t>(shape.back(), 1), &elements) ||
         elements > kMaxElements) {
       throw InvalidArgument(argument, "expected at most 2^56 elements, got shape " + std::string(rule.text));
@@ -73,13 +83,9 @@ AxisSizes parse_shape(std::string_view text) {
     if (size >= 0) throw InvalidArgument("shape", "has " + std::string(name) + " twice");
     size = size_from(name, item.substr(equals + 1));
   }
-  for (const Axis needed : {Axis::T, Axis::H, Axis::K}) {
-    if (sizes[needed] < 0) {
-      throw InvalidArgument(
-          "shape",
-          "expected a size of " + std::string(kAxisNames[static_cast<std::size_t>(needed)]) + ", got none");
-    }
-  }
+  expect_size(sizes, Axis::T);
+  expect_size(sizes, Axis::H);
+  if (sizes[Axis::C] < 0) expect_size(sizes, Axis::K);
   if (sizes[Axis::B] < 0) sizes[Axis::B] = 1;
   if (sizes[Axis::N] == 0 || (sizes[Axis::N] > 0 && sizes[Axis::B] != 1)) {
     throw InvalidArgument("shape", "expected B=1 and at least one sequence where N is given");

@@ -15,7 +15,8 @@ ExitCode run(int argc, char** argv) {
   app.set_version_flag("--version", FLA_VERSION);
   app.require_subcommand(1);
   Action chosen;
-  for (const auto add : {add_ops, add_explain, add_run, add_check, add_bench, add_env, add_docs})
+  for (const auto add : {add_ops, add_explain, add_run, add_check, add_bench, add_config, add_conformance,
+                         add_env, add_plugins, add_docs})
     add(app, chosen);
   try {
     app.parse(argc, argv);

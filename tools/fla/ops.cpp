@@ -25,6 +25,7 @@ ExitCode print_json() {
                           {"priority", backend.info.priority},
                           {"env_var", backend.info.env_var},
                           {"package", backend.info.package},
+                          {"origin", backend.origin},
                           {"enabled", backend.enabled},
                           {"available", backend.available},
                           {"reason", backend.reason},

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "fla/dispatch/counters.h"
 #include "tools/cases/atomic_file.h"
 #include "tools/cases/case.h"
 #include "tools/fla/chosen_backend.h"
@@ -11,7 +12,7 @@ namespace fla::command {
 namespace {
 
 struct Options {
-  std::string op, in, out, device = "cpu", backend, function;
+  std::string op, in, out, device = "cpu", backend, function, counters;
   std::vector<std::string> options;
   bool json = false;
 };
@@ -34,6 +35,8 @@ ExitCode run(const Options& options) {
       options.out, results,
       {{"op", std::string(call.op->name)}, {"function", function}, {"backend", backend}});
 
+  if (options.counters == "json") std::cerr << counters_json() << '\n';
+  if (options.counters == "prometheus") std::cerr << counters_prometheus();
   if (options.json) {
     nlohmann::ordered_json written = nlohmann::ordered_json::array();
     for (const cases::NamedTensor& result : results) written.push_back(result.name);
@@ -68,6 +71,10 @@ void add_run(CLI::App& app, Action& chosen) {
                       "the op's function; the front door's choice if left out");
   command->add_option("--option", options->options, "an option of the op, NAME=VALUE; NAME alone sets a flag")
       ->allow_extra_args(false);
+  command
+      ->add_option("--counters", options->counters,
+                   "print on standard error who took, refused and failed the call: json or prometheus")
+      ->check(CLI::IsMember({"json", "prometheus"}));
   command->add_flag("--json", options->json, "print JSON");
   command->callback([&chosen, options] { chosen = [options] { return run(*options); }; });
 }

@@ -2,11 +2,12 @@
 
 #include "fla/core/errors.h"
 #include "fla/dispatch/dispatch.h"
+#include "fla/ops/kda/kda_chunk.h"
 #include "fla/ops/kda/kda_recurrence.h"
 
 namespace fla {
 
-DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) { return recurrent_kda_cpu(args); }
+DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) { return chunk_kda_cpu(args); }
 
 DISPATCH("kda", KdaResult, fused_recurrent_kda, const KdaArgs& args) { return recurrent_kda_cpu(args); }
 

@@ -64,7 +64,9 @@ struct KdaResult {
 ///     true});
 ///
 /// Views are borrowed for the call. With `out` and, where a state is asked for, `final_state` given, a call
-/// allocates nothing after the first of its size on a thread.
+/// allocates nothing after the first of its size on a thread; only a state that is updated in place while
+/// backends take part in the stages of an original kernel (fla/ops/common/stages.h) is kept apart until the
+/// call is done, so that a stage that fails leaves it as it was.
 struct KdaArgs {
   using Result = KdaResult;
 
@@ -122,6 +124,8 @@ FLA_API KdaResult make_result(const KdaArgs& args);
 /// Subclass this to serve kda; override what the backend has.
 class FLA_API KdaBackend : public BaseBackend {
  public:
+  using Args = KdaArgs;
+
   virtual KdaResult chunk_kda(const KdaArgs& args);
   virtual Verdict chunk_kda_verifier(const KdaArgs& args) const;
   virtual KdaResult fused_recurrent_kda(const KdaArgs& args);

@@ -3,7 +3,10 @@
 #include <string>
 
 #include "fla/core/threads.h"
+#include "fla/dispatch/function_backend.h"
 #include "fla/dispatch/plan.h"
+#include "fla/dispatch/policy.h"
+#include "fla/ops/common/stages.h"
 #include "tests/conformance/laid_out.h"
 #include "tests/core/allocations.h"
 #include "tests/ops/kda/every_way.h"
@@ -41,6 +44,34 @@ TEST_P(KdaMemory, IsNotAllocatedWhenTheOutputsAreGiven) {
   const std::uint64_t before = fla_test::allocations();
   (void)plan(args);
   EXPECT_EQ(fla_test::allocations(), before) << "a plan";
+}
+
+TEST_P(KdaMemory, IsNotAllocatedByStagesEither) {
+  const KdaCase call = make_kda_case({.B = 2,
+                                      .T = GetParam(),
+                                      .H = 2,
+                                      .HV = 4,
+                                      .K = 32,
+                                      .V = 48,
+                                      .options = {.output_final_state = true,
+                                                  .use_qk_l2norm_in_kernel = true,
+                                                  .use_gate_in_kernel = true,
+                                                  .use_beta_sigmoid_in_kernel = true}});
+  const LaidOut out(call.args.v.shape(), fla::DType::f32);
+  const LaidOut state(call.args.initial_state.shape(), fla::DType::f32);
+  KdaArgs args = call.args;
+  args.out = out;
+  args.final_state = state;
+  const auto taken =
+      fla::register_backend("common.l2_norm", {.name = "taken"},
+                            [](const fla::L2NormArgs& norm) { return fla::common::original::l2_norm(norm); });
+  const fla::ScopedPolicy original_kernels({.order = {{"kda", {}}}});
+  for (const auto& [name, run] : fla_test::kEveryWay) {
+    for (int i = 0; i < 2; ++i) (void)run(args);
+    const std::uint64_t before = fla_test::allocations();
+    (void)run(args);
+    EXPECT_EQ(fla_test::allocations(), before) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, KdaMemory, testing::Values(1, 8, 40),

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+
+/// The conditions of the config file's rules; not installed.
+///
+///     condition   := alternative { "or" alternative }
+///     alternative := part { "and" part }
+///     part        := "not" part | "(" condition ")" | comparison
+///     comparison  := operand [ ("==" | "!=" | "<" | "<=" | ">" | ">=") operand ]
+///                  | name ["not"] "in" "[" constant { "," constant } "]"
+///     operand     := name | constant
+///     constant    := number | 'text' | "text" | true | false
+///
+/// What names stand for is said by the table of the op's arguments:
+///
+///     dtype, device            of the first required tensor: 'bf16', …; 'cpu', 'cuda'
+///     B T H HV K V …           sizes, as the table's shapes name them; N: the number of sequences
+///     varlen                   sequences are packed: the index argument is given
+///     a flag's name            whether it is set
+///     a number's name          its value; alone: whether it is given
+///     an optional tensor's     whether it is given
+///
+/// A size may be compared with another size. A comparison with something that was left out does not hold, and
+/// `x != y` is always `not x == y`.
+namespace fla::dispatch {
+
+struct ConditionNode;
+struct Fact;
+
+/// A condition that was read. Cheap to copy; immutable.
+class FLA_API Condition {
+ public:
+  Condition(std::string text, std::shared_ptr<const ConditionNode> root)
+      : text_(std::move(text)), root_(std::move(root)) {}
+
+  const std::string& text() const { return text_; }
+  const ConditionNode& root() const { return *root_; }
+
+ private:
+  std::string text_;
+  std::shared_ptr<const ConditionNode> root_;
+};
+
+/// What is wrong with a condition, and the byte of its text where it begins.
+class FLA_API ConditionError : public std::runtime_error {
+ public:
+  ConditionError(std::size_t offset, const std::string& what) : std::runtime_error(what), offset_(offset) {}
+
+  std::size_t offset() const { return offset_; }
+
+ private:
+  std::size_t offset_;
+};
+
+/// Reads a condition; what its names mean is not looked at. Throws ConditionError.
+FLA_API Condition parse_condition(std::string_view text);
+
+/// Throws ConditionError for names that this table does not know, comparisons that make no sense, and
+/// conditions that are too large.
+FLA_API void check_condition(const Condition& condition, ArgumentTable table);
+
+/// All rules that speak of one function, compiled into one table: every fact of a call that some rule asks
+/// for is looked up once, and says which rules it leaves standing. The cost grows with the number of facts,
+/// hardly with the number of rules.
+class FLA_API Decision {
+ public:
+  /// A null condition always holds. One that check_condition refuses for this table never holds: the rule is
+  /// about other functions of the op. Tables must outlive the decision.
+  Decision(std::span<const Condition* const> rules, ArgumentTable table);
+  ~Decision();
+  Decision(const Decision&) = delete;
+  Decision& operator=(const Decision&) = delete;
+
+  /// The index of the first rule whose condition holds for the call, or -1. Allocates nothing.
+  int first(const void* args) const noexcept;
+
+ private:
+  struct Step;
+
+  std::size_t part_of(const Step& step, std::int64_t value) const noexcept;
+  template <class Take>
+  void for_each_row(std::size_t words, const void* args, Take&& take) const noexcept;
+
+  // A rule is one or several alternatives that hold when all facts lie within their ranges; each alternative
+  // is a bit. `rows_` has, for each fact and each interval between two of its bounds, the alternatives that
+  // such a value leaves standing.
+  static constexpr std::size_t kReadings = 9;
+  ArgumentTable table_;
+  std::vector<Step> steps_;                    // sorted by how they are read …
+  std::array<std::size_t, kReadings> ends_{};  // … and where those end that are read in one way
+  std::vector<Fact> others_;
+  std::vector<std::uint32_t> starts_;
+  std::vector<std::int64_t> bounds_;
+  std::vector<std::uint64_t> rows_;
+  std::vector<int> rule_of_;  // by alternative
+  std::size_t words_ = 0;
+};
+
+// ---- what a condition is made of
+
+struct ConditionConstant {
+  enum class Kind : std::uint8_t { whole, real, text, truth };
+  Kind kind = Kind::whole;
+  std::int64_t whole = 0;
+  double real = 0;  ///< of a whole number, too
+  std::string text;
+  bool truth = false;
+  std::size_t offset = 0;
+  std::string written;  ///< as it stands in the condition
+};
+
+struct ConditionNode {
+  enum class Kind : std::uint8_t { all, any, negation, comparison };
+  /// bare: the name alone. among: one of `constants`.
+  enum class Relation : std::uint8_t { bare, equal, unequal, less, at_most, greater, at_least, among };
+
+  Kind kind = Kind::comparison;
+  std::size_t offset = 0;
+  std::vector<std::shared_ptr<const ConditionNode>> children;  ///< of all, any and negation
+
+  Relation relation = Relation::bare;
+  std::size_t relation_offset = 0;
+  std::string relation_written;
+  std::string name;
+  std::vector<ConditionConstant> constants;  ///< what the name is compared with: one, or those of a list …
+  std::string other;                         ///< … or another name
+  std::size_t other_offset = 0;
+};
+
+}  // namespace fla::dispatch

@@ -1,0 +1,315 @@
+#include "fla/dispatch/config_watch.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fla/core/errors.h"
+#include "fla/core/fork.h"
+#include "fla/core/logging.h"
+#include "fla/dispatch/config_change.h"
+#include "fla/dispatch/registry_state.h"
+
+namespace fla::dispatch {
+namespace {
+
+constexpr int kRetryMs = 1000;  // a folder that is gone may come back
+
+/// A file descriptor that is closed with the object.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+  void close() {
+    if (number_ >= 0) ::close(std::exchange(number_, -1));
+  }
+
+ private:
+  int number_;
+};
+
+/// Says when a file may have changed. The kernel tells about folders: that of the name, and that of the file
+/// behind it when the name is a link.
+class FileEvents {
+ public:
+  explicit FileEvents(std::filesystem::path file)
+      : file_(std::move(file)), inotify_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    if (inotify_.number() < 0) throw std::system_error(errno, std::generic_category());
+    watch_folders();
+  }
+
+  int descriptor() const { return inotify_.number(); }
+  void close() { inotify_.close(); }
+
+  /// Whether every folder is being watched; otherwise somebody has to look again.
+  bool complete() const { return complete_; }
+
+  struct News {
+    bool changed = false;  ///< something happened to the file
+    bool nearby = false;   ///< … or to another one in a folder of its
+  };
+
+  /// Takes all events that have come in.
+  News take() {
+    News news;
+    alignas(inotify_event) std::array<char, 4096> buffer;
+    for (;;) {
+      const ssize_t got = ::read(inotify_.number(), buffer.data(), buffer.size());
+      if (got <= 0) break;
+      for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+        const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+        note(*event, event->len > 0 ? event->name : "", news);
+        at += sizeof(inotify_event) + event->len;
+      }
+    }
+    return news;
+  }
+
+  /// Whether somebody has begun to write into the file and has not closed it yet.
+  bool being_written() const { return being_written_; }
+
+  /// Follows links that lead elsewhere by now, and folders that are there again.
+  void watch_folders() {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(file_, error);
+    std::vector<Folder> wanted{{file_.parent_path(), file_.filename(), -1}};
+    if (!error && target != file_) wanted.push_back({target.parent_path(), target.filename(), -1});
+    complete_ = true;
+    for (Folder& folder : wanted) {
+      constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM |
+                                        IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
+      folder.watch = ::inotify_add_watch(inotify_.number(), folder.path.c_str(), kEvents);
+      complete_ = complete_ && folder.watch >= 0;
+    }
+    for (const Folder& old : folders_) {
+      bool stays = old.watch < 0;
+      for (const Folder& folder : wanted) stays = stays || folder.watch == old.watch;
+      if (!stays) ::inotify_rm_watch(inotify_.number(), old.watch);
+    }
+    folders_ = std::move(wanted);
+  }
+
+ private:
+  struct Folder {
+    std::filesystem::path path, name;
+    int watch;
+  };
+
+  void note(const inotify_event& event, const char* name, News& news) {
+    if ((event.mask & IN_Q_OVERFLOW) != 0) {  // who knows what it was
+      being_written_ = false;
+      news.changed = true;
+      return;
+    }
+    if ((event.mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED)) != 0) {
+      news.nearby = true;
+      return;
+    }
+    for (const Folder& folder : folders_) {
+      if (folder.watch != event.wd) continue;
+      if (folder.name != name) {
+        news.nearby = true;
+      } else if ((event.mask & IN_MODIFY) != 0) {
+        being_written_ = true;
+        news.changed = true;
+      } else {
+        if ((event.mask & IN_CREATE) == 0) being_written_ = false;
+        news.changed = true;
+      }
+    }
+  }
+
+  std::filesystem::path file_;
+  Descriptor inotify_;
+  std::vector<Folder> folders_;
+  bool complete_ = false;
+  bool being_written_ = false;
+};
+
+/// Tells one file from another that took its place.
+struct Signature {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = -1;
+  std::int64_t seconds = 0, nanoseconds = 0;
+
+  friend bool operator==(const Signature&, const Signature&) = default;
+
+  static Signature of(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return {};
+    return {status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  }
+};
+
+/// One file that is followed by one thread.
+class Watch {
+ public:
+  Watch(std::string path, std::string file)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        process_(::getpid()),
+        events_(file_),
+        end_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (end_.number() < 0) throw std::system_error(errno, std::generic_category());
+  }
+
+  const std::string& path() const { return path_; }
+  const std::string& file() const { return file_; }
+  /// Whether its thread belongs to this process, and not to the one that this was forked from.
+  bool is_ours() const { return process_ == ::getpid(); }
+
+  void end() {
+    const std::uint64_t one = 1;
+    (void)!::write(end_.number(), &one, sizeof one);
+  }
+
+  /// Of a watch whose thread a fork left behind: it would hold these for ever.
+  void close() {
+    events_.close();
+    end_.close();
+  }
+
+  void run() {
+    bool look = true;  // between the first reading and now it may have changed
+    for (;;) {
+      if (look && !events_.being_written()) look = !follow();
+      const bool at_once = look && !events_.being_written();
+      std::array<pollfd, 2> waiting{pollfd{events_.descriptor(), POLLIN, 0},
+                                    pollfd{end_.number(), POLLIN, 0}};
+      const bool again_soon = !events_.complete();
+      const int patience = at_once ? 0 : again_soon ? kRetryMs : -1;
+      if (::poll(waiting.data(), waiting.size(), patience) < 0 && errno != EINTR) return;
+      if (waiting[1].revents != 0) return;
+      if (again_soon) events_.watch_folders();
+      if (has_news() || (again_soon && Signature::of(file_) != seen_)) look = true;
+    }
+  }
+
+ private:
+  /// Whether something may have happened to the file since it was looked at.
+  bool has_news() {
+    const FileEvents::News news = events_.take();
+    if (news.changed || news.nearby) events_.watch_folders();
+    // What happens to others in the folder matters where links lead to the file by way of them.
+    return news.changed || (news.nearby && Signature::of(file_) != seen_);
+  }
+
+  /// Reads the file and does with it what has to be done. False when it changed meanwhile: what was read may
+  /// be half of it.
+  bool follow() {
+    seen_ = Signature::of(file_);
+    std::shared_ptr<Configuration> next;
+    try {
+      const auto before = Registry::instance().configuration();
+      if (before == nullptr || before->file != file_) return true;  // somebody is about to end this
+      std::string problem;
+      try {
+        next = std::make_shared<Configuration>(read_configuration(file_, path_));
+      } catch (const ConfigError& error) {
+        problem = error.what();
+      }
+      if (has_news()) return false;
+      if (next == nullptr) throw ConfigError(problem);
+      if (next->text == before->text) {
+        forget_refusal();
+      } else {
+        put_in_force(next);
+      }
+    } catch (const std::exception& error) {
+      report_refused(path_, next.get(), error.what());
+    }
+    return true;
+  }
+
+  std::string path_, file_;
+  pid_t process_;
+  FileEvents events_;
+  Descriptor end_;
+  Signature seen_;
+};
+
+constinit std::mutex watch_mutex;
+const bool guarded = (guard_against_fork(ForkOrder::config_watch, watch_mutex), true);
+
+/// The watch that is under way.
+std::shared_ptr<Watch>& current() {
+  static auto& watch = *new std::shared_ptr<Watch>;
+  return watch;
+}
+
+/// Signals are the program's own: none is handled on this thread.
+void start_thread(const std::shared_ptr<Watch>& watch) {
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([watch] {
+      ::pthread_setname_np(::pthread_self(), "fla-config");
+      watch->run();
+    }).detach();
+  } catch (...) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
+std::shared_ptr<const Configuration> prepare_configuration(const std::string& path) {
+  if (path.empty()) return nullptr;
+  try {
+    auto read = std::make_shared<Configuration>(read_configuration(path));
+    read->named_by = "FLA_CONFIG: ";
+    return read;
+  } catch (const ConfigError& error) {
+    throw ConfigError(std::string("FLA_CONFIG: ") + error.what());
+  }
+}
+
+void watch_configuration(const std::string& path) {
+  const std::lock_guard lock(watch_mutex);
+  std::shared_ptr<Watch>& watch = current();
+  std::string file;
+  if (!path.empty()) {
+    std::error_code error;
+    file = std::filesystem::absolute(path, error).string();
+    if (error) file = path;
+  }
+  if (watch != nullptr && watch->is_ours()) {
+    if (watch->path() == path && watch->file() == file) return;
+    watch->end();
+  } else if (watch != nullptr) {
+    watch->close();
+  }
+  watch.reset();
+  if (path.empty()) return;
+  try {
+    auto next = std::make_shared<Watch>(path, file);
+    start_thread(next);
+    watch = std::move(next);
+  } catch (const std::system_error& error) {
+    log(spdlog::level::warn,
+        "[FLA Config] " + path + " cannot be watched: " + error.what() + "; reload_config() reads it again");
+  }
+}
+
+}  // namespace fla::dispatch

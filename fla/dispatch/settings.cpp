@@ -1,0 +1,302 @@
+#include <algorithm>
+
+#include "fla/core/errors.h"
+#include "fla/core/logging.h"
+#include "fla/core/threads.h"
+#include "fla/dispatch/config_watch.h"
+#include "fla/dispatch/registry_state.h"
+#include "fla/dispatch/trace.h"
+
+extern char** environ;  // NOLINT: POSIX declares it nowhere
+
+/// The registry's settings: where they come from, and what they may say.
+namespace fla::dispatch {
+namespace {
+
+std::map<std::string, std::string> fla_variables() {
+  std::map<std::string, std::string> found;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto equals = text.find('=');
+    if (!text.starts_with("FLA_") || equals == std::string_view::npos || equals + 1 == text.size()) continue;
+    found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
+}
+
+std::string value_of(const std::map<std::string, std::string>& variables, const char* name) {
+  const auto found = variables.find(name);
+  return found == variables.end() ? "" : found->second;
+}
+
+void check_range(const char* field, const std::optional<int>& value, int low, int high) {
+  if (!value || (*value >= low && *value <= high)) return;
+  throw ConfigError(std::string(field) + ": expected a number from " + std::to_string(low) + " to " +
+                    std::to_string(high) + ", got " + std::to_string(*value));
+}
+
+}  // namespace
+
+Policy Layers::together(const ConfigRule* rule, const ScopedPolicy::Frame* scope) const {
+  Policy policy = file != nullptr ? file->policy : Policy{};
+  if (rule != nullptr) policy = merge(std::move(policy), rule->policy);
+  policy = merge(merge(std::move(policy), environment), program);
+  std::vector<const Policy*> scopes;
+  for (; scope != nullptr; scope = scope->parent) scopes.push_back(&scope->policy);
+  for (auto inner = scopes.rbegin(); inner != scopes.rend(); ++inner)
+    policy = merge(std::move(policy), **inner);
+  return policy;
+}
+
+std::vector<const ConfigRule*> Layers::rules_for(std::string_view op) const {
+  std::vector<const ConfigRule*> found;
+  if (file == nullptr) return found;
+  for (const ConfigRule& rule : file->rules) {
+    if (rule.op == op) found.push_back(&rule);
+  }
+  return found;
+}
+
+void check_names(const Policy& policy, SetBy by, const KnownNames& known) {
+  const auto called = [by](const char* variable, const char* field) {
+    return std::string(by == SetBy::environment ? variable : field);
+  };
+  const auto check_op = [&](const std::string& setting, const std::string& op) {
+    if (known.ops.contains(op) || !known.complete) return;
+    std::vector<std::string> names;
+    for (const auto& [name, ignored] : known.ops) names.push_back(name);
+    throw ConfigError(setting + ": there is no op '" + op + "' (known: " + joined(names) + ")");
+  };
+  const auto check_backend = [&](const std::string& setting, const std::string& op,
+                                 const std::string& backend) {
+    const auto found = known.ops.find(op);
+    if (found == known.ops.end() || !found->second.complete) return;
+    const std::vector<std::string>& names = found->second.backends;
+    if (std::ranges::find(names, backend) != names.end()) return;
+    throw ConfigError(setting + ": op " + op + " has no backend '" + backend + "' (known: " + joined(names) +
+                      ")");
+  };
+  const auto check_anywhere = [&](const std::string& setting, const std::string& backend) {
+    std::vector<std::string> names;
+    bool complete = known.complete;
+    for (const auto& [op, its] : known.ops) {
+      complete = complete && its.complete;
+      for (const std::string& name : its.backends) {
+        if (name == backend) return;
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      }
+    }
+    if (!complete) return;
+    throw ConfigError(setting + ": no op has a backend '" + backend + "' (known: " + joined(names) + ")");
+  };
+  const auto check_list = [&](const std::string& setting, const std::vector<std::string>& list) {
+    for (const std::string& item : list) {
+      const auto dot = item.find('.');
+      if (dot == std::string::npos) {
+        check_anywhere(setting, item);
+      } else {
+        check_op(setting, item.substr(0, dot));
+        check_backend(setting, item.substr(0, dot), item.substr(dot + 1));
+      }
+    }
+  };
+  const std::string order = called("FLA_BACKEND_ORDER", "Policy::order");
+  for (const auto& [op, backends] : policy.order) {
+    check_op(order, op);
+    for (const std::string& backend : backends) {
+      check_backend(order, op, backend);
+      if (std::ranges::count(backends, backend) > 1) {
+        throw ConfigError(order + ": " + backend + " stands twice for op " + op);
+      }
+    }
+  }
+  if (policy.allow) check_list(called("FLA_BACKEND_ALLOW", "Policy::allow"), *policy.allow);
+  if (policy.deny) check_list(called("FLA_BACKEND_DENY", "Policy::deny"), *policy.deny);
+  const std::string require = called("FLA_BACKEND_REQUIRE", "Policy::require");
+  for (const auto& [op, backend] : policy.require) {
+    check_op(require, op);
+    check_backend(require, op, backend);
+  }
+  for (const auto& [backend, on] : policy.enable) check_anywhere("Policy::enable", backend);
+  check_range("Policy::breaker_threshold", policy.breaker_threshold, 0, kMostBreakerFailures);
+  check_range("Policy::breaker_window_ms", policy.breaker_window_ms, 1, kMostBreakerMs);
+  check_range("Policy::breaker_cool_down_ms", policy.breaker_cool_down_ms, 0, kMostBreakerMs);
+}
+
+void check_sense(const Layers& layers, const ScopedPolicy::Frame* scope) {
+  const auto check = [](const Policy& policy, const std::string& where) {
+    if (!policy.disable_dispatch.value_or(false) || policy.require.empty()) return;
+    const auto& [op, backend] = *policy.require.begin();
+    throw ConfigError(where + "FLA_BACKEND_REQUIRE: " + op + "=" + backend +
+                      " cannot be met while dispatch is disabled (FLA_DISABLE_BACKEND_DISPATCH)");
+  };
+  check(layers.together(nullptr, scope), "");
+  if (layers.file == nullptr) return;
+  for (const ConfigRule& rule : layers.file->rules) {
+    check(layers.together(&rule, scope),
+          "with the rule of " + layers.file->path + ":" + std::to_string(rule.line) + ", ");
+  }
+}
+
+std::optional<bool> Registry::toggle(const BackendInfo& info) const {
+  const auto variable = variables_.find(std::string(info.env_var));
+  if (variable == variables_.end()) return std::nullopt;
+  return parse_switch(variable->first, variable->second);
+}
+
+KnownNames Registry::names() const {
+  const Plugins& plugins = Plugins::instance();
+  KnownNames known;
+  const auto add = [](std::vector<std::string>& names, std::string_view name) {
+    if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+  };
+  for (const auto& [name, op] : ops_) {
+    KnownNames::Op& its = known.ops[name];
+    its.complete = !plugins.may_serve(name);
+    for (const auto& [recipe, origin] : recipes_) {
+      if (recipe.op == name) add(its.backends, recipe.name);
+    }
+    for (const Entry* entry : op.entries) add(its.backends, entry->name);
+    for (const FunctionBase* function : op.functions) its.tables.push_back(function->description().arguments);
+  }
+  known.complete = !plugins.may_bring_ops();
+  return known;
+}
+
+KnownNames Registry::known_names() {
+  const std::lock_guard lock(mutex_);
+  return names();
+}
+
+void Registry::ensure_environment() {
+  if (!environment_read_) read_environment();
+}
+
+void Registry::read_environment() {
+  auto variables = fla_variables();
+  Plugins::instance().find(value_of(variables, "FLA_PLUGIN_PATH"));
+  Layers next = layers_;
+  next.environment = policy_from(variables);
+  const std::string config_path = value_of(variables, "FLA_CONFIG");
+  next.file = prepare_configuration(config_path);
+  const KnownNames known = names();
+  check_names(next.environment, SetBy::environment, known);
+  if (next.file != nullptr) check_names(*next.file, known);
+  check_sense(next, nullptr);
+  const auto level = log_level_of_environment();
+  const int threads = thread_count_of_environment();
+  const bool traced = tracing();
+  std::swap(variables_, variables);
+  try {
+    for (const auto& [name, op] : ops_) {
+      for (const Entry* entry : op.entries) {
+        if (const auto on = toggle(entry->info)) next.environment.enable[entry->name] = *on;
+      }
+    }
+    for (const auto& [name, op] : ops_) {
+      for (const Entry* entry : op.entries) {
+        if (entry->backend != nullptr) entry->backend->configure();
+      }
+    }
+    obey_thread_count(threads);
+    obey_log_level(level);
+  } catch (...) {
+    std::swap(variables_, variables);
+    throw;
+  }
+  layers_ = std::move(next);
+  traced_ = traced;
+  environment_read_ = true;
+  watch_configuration(config_path);
+}
+
+void Registry::reload_environment() {
+  const std::lock_guard lock(mutex_);
+  read_environment();
+  make_stale();
+}
+
+/// Names that could not be checked before plugins were loaded.
+void Registry::check_loaded() {
+  try {
+    const KnownNames known = names();
+    check_names(layers_.environment, SetBy::environment, known);
+    if (layers_.file != nullptr) check_names(*layers_.file, known);
+  } catch (const ConfigError&) {
+    environment_read_ = false;  // every call says so until it is mended
+    throw;
+  }
+}
+
+/// Loads what the policy names, so that a name that does not exist is told at once.
+void Registry::load_named(Lock& lock, const Policy& policy) {
+  std::vector<std::string> named;
+  for (const auto& [op, ignored] : policy.order) named.push_back(op);
+  for (const auto& [op, ignored] : policy.require) named.push_back(op);
+  bool anywhere = !policy.enable.empty();
+  for (const auto* list : {&policy.allow, &policy.deny}) {
+    if (!*list) continue;
+    for (const std::string& item : **list) {
+      if (const auto dot = item.find('.'); dot != std::string::npos) {
+        named.push_back(item.substr(0, dot));
+      } else {
+        anywhere = true;
+      }
+    }
+  }
+  if (anywhere) {
+    for (const auto& [op, ignored] : ops_) named.push_back(op);
+  }
+  for (const std::string& op : named) {
+    if (Plugins::instance().may_serve(op)) load(lock, op);
+  }
+}
+
+void Registry::set_policy(const Policy& policy) {
+  Lock lock(mutex_);
+  ensure_environment();
+  load_named(lock, policy);
+  check_names(policy, SetBy::program, names());
+  Layers next = layers_;
+  next.program = policy;
+  check_sense(next, nullptr);
+  layers_ = std::move(next);
+  make_stale();
+}
+
+bool Registry::set_configuration(std::shared_ptr<const Configuration> configuration) {
+  const std::lock_guard lock(mutex_);
+  if (layers_.file == nullptr || layers_.file->file != configuration->file ||
+      layers_.file->reading > configuration->reading)
+    return false;
+  check_names(*configuration, names());
+  Layers next = layers_;
+  next.file = std::move(configuration);
+  check_sense(next, nullptr);
+  layers_ = std::move(next);
+  make_stale();
+  return true;
+}
+
+std::shared_ptr<const Configuration> Registry::configuration() {
+  const std::lock_guard lock(mutex_);
+  ensure_environment();
+  return layers_.file;
+}
+
+void Registry::check_scoped(const Policy& policy) {
+  Lock lock(mutex_);
+  ensure_environment();
+  load_named(lock, policy);
+  check_names(policy, SetBy::program, names());
+  ScopedPolicy::Frame inner{thread_state.scope, policy, {}};
+  check_sense(layers_, &inner);
+}
+
+Policy Registry::policy() {
+  const std::lock_guard lock(mutex_);
+  ensure_environment();
+  return layers_.together(nullptr, nullptr);
+}
+
+}  // namespace fla::dispatch

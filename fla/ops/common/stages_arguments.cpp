@@ -1,0 +1,64 @@
+#include <array>
+#include <string>
+
+#include "fla/core/errors.h"
+#include "fla/ops/common/stages.h"
+#include "fla/ops/common/tril.h"
+
+namespace fla {
+namespace {
+
+StageResult result_like(const TensorView& input, const TensorView& out) {
+  return {out.defined() ? Tensor::over(out) : Tensor::empty(input.shape(), DType::f32, input.device())};
+}
+
+}  // namespace
+
+ArgumentTable L2NormArgs::arguments() {
+#define FLA_TABLE_STRUCT L2NormArgs
+  static constexpr std::array kTable{
+      FLA_L2_NORM_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
+#undef FLA_TABLE_STRUCT
+  return kTable;
+}
+
+ArgumentTable GateArgs::arguments() {
+#define FLA_TABLE_STRUCT GateArgs
+  static constexpr std::array kTable{
+      FLA_GATE_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
+#undef FLA_TABLE_STRUCT
+  return kTable;
+}
+
+ArgumentTable SolveTrilArgs::arguments() {
+#define FLA_TABLE_STRUCT SolveTrilArgs
+  static constexpr std::array kTable{
+      FLA_SOLVE_TRIL_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
+#undef FLA_TABLE_STRUCT
+  return kTable;
+}
+
+void validate_arguments(const L2NormArgs& args) { check_arguments(L2NormArgs::arguments(), &args); }
+
+void validate_arguments(const GateArgs& args) {
+  check_arguments(GateArgs::arguments(), &args);
+  if (args.lower_bound && !(*args.lower_bound < 0)) {
+    throw InvalidArgument("lower_bound",
+                          "expected a negative value, got " + std::to_string(*args.lower_bound));
+  }
+  if (!args.lower_bound && !args.A_log.defined()) {
+    throw InvalidArgument("A_log", "expected a tensor of shape [HV] where there is no lower_bound, got none");
+  }
+}
+
+void validate_arguments(const SolveTrilArgs& args) {
+  const std::int64_t C = check_arguments(SolveTrilArgs::arguments(), &args)[Axis::C];
+  if (C < 1 || C > common::kMaxTril)
+    throw InvalidArgument("A", "expected C from 1 to 64, got " + std::to_string(C));
+}
+
+StageResult make_result(const L2NormArgs& args) { return result_like(args.x, args.out); }
+StageResult make_result(const GateArgs& args) { return result_like(args.g, args.out); }
+StageResult make_result(const SolveTrilArgs& args) { return result_like(args.A, args.out); }
+
+}  // namespace fla

@@ -1,0 +1,32 @@
+#include "fla/dispatch/suggest.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using fla::dispatch::suggestion;
+
+TEST(Suggestion, IsTheClosestName) {
+  EXPECT_EQ(suggestion("cpu_smid", {"cuda_decode", "cpu_simd", "flash_kda"}), "; did you mean 'cpu_simd'?");
+  EXPECT_EQ(suggestion("falsh_kda", {"cpu_simd", "flash_kda"}), "; did you mean 'flash_kda'?");
+  EXPECT_EQ(suggestion("kd", {"gla", "kda"}), "; did you mean 'kda'?");
+}
+
+TEST(Suggestion, IsTheFirstOfTwoThatAreAsClose) {
+  EXPECT_EQ(suggestion("kdx", {"kda", "kdb"}), "; did you mean 'kda'?");
+}
+
+TEST(Suggestion, LooksPastUpperCase) {
+  EXPECT_EQ(suggestion("DTYPE", {"device", "dtype"}), "; did you mean 'dtype'?");
+  EXPECT_EQ(suggestion("t", {"B", "T"}), "; did you mean 'T'?");
+}
+
+TEST(Suggestion, ListsWhatIsKnownWhenNothingIsClose) {
+  EXPECT_EQ(suggestion("tilelang", {"cpu_simd", "flash_kda"}), " (known: cpu_simd, flash_kda)");
+  EXPECT_EQ(suggestion("x", {"B", "T"}), " (known: B, T)");
+  EXPECT_EQ(suggestion(std::string(100000, 'a'), {"b"}), " (known: b)");
+}
+
+TEST(Suggestion, IsSilentWhenNothingIsKnown) { EXPECT_EQ(suggestion("x", {}), ""); }
+
+}  // namespace

@@ -1,0 +1,6 @@
+#include "tests/plugins/events.h"
+
+/// A library that is no plugin.
+namespace {
+const fla_test::NotedLife life;
+}

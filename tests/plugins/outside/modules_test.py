@@ -1,0 +1,57 @@
+"""A build whose backends are modules: libfla needs nothing of theirs, and they are found beside it."""
+
+import json
+import re
+import unittest
+
+from outside import BUILD, SOURCE, OutsideTest, configure, output_of, run
+
+MODULES = BUILD / "tests/plugins/outside/modules"
+
+
+class Modules(OutsideTest):
+    def test_cpu_simd_works_as_a_module_and_libfla_does_not_need_its_libraries(self):
+        configure(SOURCE, MODULES, "-DFLA_TESTS=OFF", "-DFLA_MODULE_BACKENDS=cpu_simd", "-DFLA_CUDA=OFF")
+        output_of("cmake", "--build", MODULES, "-j2", "--target", "fla", "fla_backend_cpu_simd", "fla_command")
+        module = MODULES / "lib/fla/plugins/libfla_cpu_simd.so"
+
+        def needed(library):
+            return re.findall(r"NEEDED.*\[(.*)\]", output_of("readelf", "-d", library))
+
+        self.assertFalse([name for name in needed(MODULES / "lib/libfla.so") if "hwy" in name])
+        self.assertTrue([name for name in needed(module) if "hwy" in name])
+        self.assertTrue([name for name in needed(BUILD / "lib/libfla.so") if "hwy" in name], "linked in by default")
+        exported = re.findall(r" GLOBAL DEFAULT +\d+ ([^@\s]+)", output_of("readelf", "-W", "--dyn-syms", module))
+        self.assertEqual([name for name in exported if not name.startswith("_Z")], ["fla_plugin"])
+
+        fla = MODULES / "bin/fla"
+        (kda,) = [op for op in json.loads(output_of(fla, "ops", "--json"))["ops"] if op["name"] == "kda"]
+        (backend,) = kda["backends"]
+        self.assertEqual((backend["name"], backend["available"], backend["enabled"]), ("cpu_simd", True, True))
+        call = ["explain", "kda", "--shape", "B=1,T=512,H=4,K=64,V=64", "--json"]
+        self.assertEqual(json.loads(output_of(fla, *call))["selected"], "cpu_simd")
+        disabled = json.loads(output_of(fla, *call, variables={"FLA_CPU_SIMD": "0"}))
+        self.assertEqual(disabled["selected"], "original")
+        golden = sorted((SOURCE / "tests/golden").glob("*.safetensors"))
+        checked = run(fla, "check", "--json", *golden)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.assertIn("cpu_simd", {json.loads(line)["backend"] for line in checked.stdout.splitlines()})
+        (plugin,) = json.loads(output_of(fla, "plugins", "--json"))["plugins"]
+        self.assertEqual((plugin["path"], plugin["name"], plugin["state"]), (str(module), "cpu_simd", "loaded"))
+
+        prefix = self.folder / "prefix"
+        output_of("cmake", "--install", MODULES, "--prefix", prefix)
+        moved = json.loads(output_of(prefix / "bin/fla", "plugins", "--json"))["plugins"]
+        self.assertEqual([(plugin["name"], plugin["state"]) for plugin in moved], [("cpu_simd", "loaded")])
+        self.assertTrue(moved[0]["path"].startswith(str(prefix.resolve())))
+
+    def test_backend_that_does_not_exist_cannot_be_a_module(self):
+        done = run("cmake", "-S", SOURCE, "-B", self.folder, "-G", "Ninja", "-DFLA_TESTS=OFF", "-DFLA_TOOLS=OFF",
+                   "-DFLA_MODULE_BACKENDS=nobody")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("FLA_MODULE_BACKENDS: expected backends of backends/CMakeLists.txt, got nobody",
+                      " ".join(done.stderr.split()))
+
+
+if __name__ == "__main__":
+    unittest.main()

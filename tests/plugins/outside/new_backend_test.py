@@ -1,0 +1,69 @@
+"""scripts/new_backend: what it makes, and what it refuses."""
+
+import unittest
+
+from outside import CXX, NEW_BACKEND, SOURCE, OutsideTest, output_of, run
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wnon-virtual-dtor", "-Wold-style-cast", "-Wcast-qual", "-Werror"]
+
+
+class NewBackend(OutsideTest):
+    def refusal_of(self, *words):
+        done = run(NEW_BACKEND, *words)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        return done.stderr
+
+    def make_tree(self):
+        (self.folder / "backends").mkdir()
+        lists = self.folder / "backends/CMakeLists.txt"
+        lists.write_text((SOURCE / "backends/CMakeLists.txt").read_text())
+        return lists
+
+    def test_plugin_is_the_template_under_another_name(self):
+        output_of(NEW_BACKEND, "acme", "--op", "kda", "--plugin", "--into", self.folder)
+        template = SOURCE / "backends/plugin_template"
+        made = sorted(path.relative_to(self.folder / "acme") for path in (self.folder / "acme").rglob("*"))
+        self.assertEqual(made, sorted(path.relative_to(template) for path in template.rglob("*")))
+        text = "".join(path.read_text() for path in (self.folder / "acme").rglob("*") if path.is_file())
+        for word in ("plugin_template", "PLUGIN_TEMPLATE", "PluginTemplate"):
+            self.assertNotIn(word, text)
+        self.assertIn("FLA_REGISTER_BACKEND(kda, acme, AcmeKda);", text)
+        self.assertIn("FLA_PLUGIN(acme) {}", text)
+
+    def test_backend_of_the_tree_is_a_class_a_line_and_a_test(self):
+        lists = self.make_tree()
+        before = lists.read_text()
+        output_of(NEW_BACKEND, "my_fast", "--op", "kda", "--into", self.folder)
+        self.assertEqual(lists.read_text(), before.replace("fla_backend(cpu_simd)\n", "fla_backend(cpu_simd)\nfla_backend(my_fast)\n"))
+        self.assertEqual((self.folder / "tests/backends/my_fast/CMakeLists.txt").read_text(),
+                         "fla_test(my_fast_test unit SOURCES kda_test.cpp)\n")
+        for source in ("backends/my_fast/kda.cpp", "tests/backends/my_fast/kda_test.cpp"):
+            output_of(CXX, "-std=c++20", *WARNINGS, "-fsyntax-only", "-I", SOURCE, self.folder / source)
+        self.assertEqual([path.name for path in (self.folder / "backends/my_fast").iterdir()], ["kda.cpp"])
+
+    def test_names_must_be_names(self):
+        for name in ("Acme", "9lives", "a-b", "a__b", "_a", "a/b", "", "x" * 41):
+            self.assertEqual(self.refusal_of(name, "--op", "kda"),
+                             "scripts/new_backend: NAME: expected lower-case letters, digits and single underscores, at "
+                             f"most 40, beginning with a letter, got '{name}'\n")
+        self.assertEqual(self.refusal_of("original", "--op", "kda"),
+                         "scripts/new_backend: NAME: 'original' is what the original kernels are called\n")
+
+    def test_op_must_be_one_that_the_template_serves(self):
+        self.assertEqual(self.refusal_of("acme", "--op", "gla"),
+                         "scripts/new_backend: --op: expected an op that the template serves (kda), got 'gla'\n")
+
+    def test_folders_that_exist_are_left_alone(self):
+        (self.folder / "acme").mkdir()
+        self.assertEqual(self.refusal_of("acme", "--op", "kda", "--plugin", "--into", self.folder),
+                         f"scripts/new_backend: {self.folder}/acme: expected a folder that does not exist yet\n")
+        self.assertEqual(list((self.folder / "acme").iterdir()), [])
+        self.assertIn("/backends/cpu_simd: expected a folder that does not exist yet", self.refusal_of("cpu_simd", "--op", "kda"))
+
+    def test_tree_must_be_one(self):
+        self.assertEqual(self.refusal_of("acme", "--op", "kda", "--into", self.folder),
+                         f"scripts/new_backend: --into: expected a tree of fla (with backends/CMakeLists.txt), got {self.folder.resolve()}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

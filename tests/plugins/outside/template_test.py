@@ -1,0 +1,83 @@
+"""The template as a vendor uses it: a new project from scripts/new_backend, in another folder, against the installed
+fla."""
+
+import json
+import unittest
+
+from outside import BUILD, NEW_BACKEND, OutsideTest, configure, output_of, run
+
+PREFIX = BUILD / "tests/install/prefix"
+FLA = PREFIX / "bin/fla"
+
+
+class Template(OutsideTest):
+    def make_plugin(self, *options):
+        """A new project acme_fast that has been configured; its folder."""
+        output_of(NEW_BACKEND, "acme_fast", "--op", "kda", "--plugin", "--into", self.folder)
+        project = self.folder / "acme_fast"
+        configure(project, project / "build", f"-DCMAKE_PREFIX_PATH={PREFIX}", *options)
+        return project
+
+    def explained(self, plugins, dtype):
+        text = output_of(FLA, "explain", "kda", "--shape", "B=1,T=64,H=2,K=64,V=64", "--dtype", dtype, "--json",
+                         variables={"FLA_PLUGIN_PATH": str(plugins)})
+        return json.loads(text)
+
+    def test_new_plugin_takes_calls_refuses_others_and_passes_its_tests_and_conformance(self):
+        project = self.make_plugin()
+        output_of("cmake", "--build", project / "build", "-j2")
+        tests = output_of("ctest", "--test-dir", project / "build", "--output-on-failure")
+        self.assertRegex(tests, r"100% tests passed, 0 tests failed out of 1\d")
+
+        plugin = project / "build/libacme_fast.so"
+        taken = self.explained(plugin.parent, "f32")
+        self.assertEqual(taken["selected"], "acme_fast")
+        refused = self.explained(plugin, "bf16")
+        row = next(row for row in refused["backends"] if row["name"] == "acme_fast")
+        self.assertEqual((row["state"], row["reason"]), ("refused", "requires f32 tensors, got bf16"))
+
+        (listed,) = json.loads(output_of(FLA, "plugins", "--json", variables={"FLA_PLUGIN_PATH": str(plugin)}))["plugins"]
+        self.assertEqual((listed["name"], listed["state"], listed["ops"], listed["backends"]),
+                         ("acme_fast", "loaded", ["kda"], ["kda.acme_fast"]))
+        self.assertIn("kda.acme_fast: passed 11 checks\n", output_of(FLA, "conformance", "--plugin", plugin))
+
+        # Installed with fla it is found by itself. The prefix is shared: it goes there by another name for a while.
+        output_of("cmake", "--install", project / "build", "--prefix", self.folder / "stage")
+        (installed,) = (self.folder / "stage").rglob("*.so")
+        self.assertEqual(installed.relative_to(self.folder / "stage").as_posix().split("/", 1)[1],
+                         "fla/plugins/libacme_fast.so")
+
+    def test_planted_error_fails_conformance_by_name(self):
+        project = self.make_plugin("-DBUILD_TESTING=OFF")
+        kernel = project / "kda.cpp"
+        right = "state[i * V + j] += k[i] * u[j]"
+        self.assertIn(right, kernel.read_text())
+        kernel.write_text(kernel.read_text().replace(right, right + " * 1.001f"))
+        output_of("cmake", "--build", project / "build")
+        done = run(FLA, "conformance", "--plugin", project / "build/libacme_fast.so")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"kda\.acme_fast random: \d+ calls, \d+ refused, 10 failures\n")
+        self.assertRegex(done.stdout, r"o is off by [0-9.e-]+, allowed 2e-05")
+        self.assertRegex(done.stdout, r"kda\.acme_fast: FAILED \d of 11 checks\n")
+        reports = run(FLA, "conformance", "--plugin", project / "build/libacme_fast.so", "--json").stdout
+        failed = [report["check"] for report in map(json.loads, reports.splitlines()) if not report["ok"]]
+        self.assertIn("golden", failed)
+        self.assertIn("random", failed)
+        self.assertNotIn("same_bits_twice", failed)
+
+    def test_conformance_refuses_what_it_cannot_check(self):
+        nothing = self.folder / "nothing.so"
+        done = run(FLA, "conformance", "--plugin", nothing)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn(f"fla: --plugin: {nothing} was refused: cannot be read: No such file or directory\n", done.stderr)
+        done = run(FLA, "conformance", "--op", "gla")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, "fla: op: expected an op with a conformance suite, got 'gla'\n")
+        done = run(FLA, "conformance", "--backend", "nobody")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr,
+                         "fla: --backend: there is no backend 'nobody' of an op with a conformance suite\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+#include "tests/conformance/conformance.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "fla/core/errors.h"
+#include "fla/dispatch/plugin.h"
+#include "fla/dispatch/registry.h"
+#include "tests/core/allocations.h"
+#include "tools/fla/command.h"
+
+namespace fla::command {
+namespace {
+
+struct Options {
+  std::string plugin, op, backend;
+  bool json = false;
+};
+
+struct Subject {
+  std::string op, backend;
+};
+
+/// "op.backend" of every backend that the plugin brought. Throws InvalidArgument when it was refused.
+std::vector<std::string> backends_of_plugin(const std::string& file) {
+  std::string path = load_plugin(file).path;
+  (void)ops();  // loads it
+  for (const PluginStatus& plugin : plugins()) {
+    if (plugin.path != path) continue;
+    if (plugin.state != "loaded") throw InvalidArgument("--plugin", file + " was refused: " + plugin.reason);
+    return plugin.backends;
+  }
+  throw InvalidArgument("--plugin", file + " was not found");
+}
+
+std::vector<Subject> subjects(const Options& options) {
+  std::vector<std::string> brought;
+  if (!options.plugin.empty()) brought = backends_of_plugin(options.plugin);
+  std::vector<Subject> found;
+  for (const OpStatus& op : ops()) {
+    const auto tested = conformance::ops_with_checks();
+    if (std::ranges::find(tested, op.name) == tested.end() || (!options.op.empty() && op.name != options.op))
+      continue;
+    std::vector<std::string> names;
+    if (options.plugin.empty()) names.emplace_back("original");
+    for (const BackendStatus& backend : op.backends) names.emplace_back(backend.info.name);
+    for (const std::string& name : names) {
+      const bool is_brought = std::ranges::find(brought, op.name + "." + name) != brought.end();
+      if ((options.plugin.empty() || is_brought) && (options.backend.empty() || name == options.backend))
+        found.push_back({op.name, name});
+    }
+  }
+  if (found.empty()) {
+    std::string what = options.plugin.empty() ? "there is no backend" : options.plugin + " brings no backend";
+    if (!options.backend.empty()) what += " '" + options.backend + "'";
+    throw InvalidArgument(
+        options.backend.empty() ? "--op" : "--backend",
+        what + (options.op.empty() ? " of an op with a conformance suite" : " of " + options.op));
+  }
+  return found;
+}
+
+nlohmann::ordered_json to_json(const conformance::Report& report) {
+  return {{"op", report.op},           {"backend", report.backend},  {"check", report.check},
+          {"ok", report.ok()},         {"skipped", report.skipped},  {"calls", report.calls},
+          {"refused", report.refused}, {"failures", report.failures}};
+}
+
+/// Says in one line what came of a backend. One that could not be checked has shown nothing.
+ExitCode verdict(const Subject& subject, const std::vector<conformance::Report>& reports, bool json) {
+  const auto failed = std::ranges::count_if(reports, [](const auto& report) { return !report.ok(); });
+  const bool checked =
+      std::ranges::any_of(reports, [](const auto& report) { return report.skipped.empty(); });
+  const ExitCode code = failed == 0 && checked ? kDone : kOutOfTolerance;
+  if (json) return code;
+  std::cout << subject.op << "." << subject.backend << ": ";
+  if (!checked) {
+    std::cout << "NOT CHECKED: " << reports.front().skipped << '\n';
+  } else if (failed > 0) {
+    std::cout << "FAILED " << failed << " of " << reports.size() << " checks\n";
+  } else {
+    std::cout << "passed " << reports.size() << " checks\n";
+  }
+  return code;
+}
+
+ExitCode check(const Options& options) {
+  if (!options.op.empty()) (void)conformance::checks(options.op);  // throws for an op without a suite
+  const conformance::Options how{.golden_dir = conformance::golden_dir(),
+                                 .allocations = fla_test::allocations};
+  ExitCode code = kDone;
+  for (const Subject& subject : subjects(options)) {
+    std::vector<conformance::Report> reports;
+    for (const std::string_view name : conformance::checks(subject.op)) {
+      reports.push_back(conformance::run_check(subject.op, subject.backend, name, how));
+      std::cout << (options.json ? to_json(reports.back()).dump() + "\n" : reports.back().text())
+                << std::flush;
+    }
+    code = std::max(code, verdict(subject, reports, options.json));
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_conformance(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "conformance", "holds backends to what every backend must show; exit code 1 when one does not");
+  auto options = std::make_shared<Options>();
+  command->add_option("--plugin", options->plugin, "the backends of this plugin file alone");
+  command->add_option("--op", options->op, "those of this op alone");
+  command->add_option("--backend", options->backend,
+                      "this backend alone; 'original' for the original kernel");
+  command->add_flag("--json", options->json, "print JSON, one object a check");
+  command->callback([&chosen, options] { chosen = [options] { return check(*options); }; });
+}
+
+}  // namespace fla::command
