@@ -14,10 +14,17 @@
 namespace {
 
 std::atomic<std::uint64_t> count{0};
+constinit thread_local std::uint64_t own_count = 0;
+
+void count_one() {
+  count.fetch_add(1, std::memory_order_relaxed);
+  ++own_count;
+}
 
 }  // namespace
 
 std::uint64_t fla_test::allocations() { return count.load(); }
+std::uint64_t fla_test::allocations_of_this_thread() { return own_count; }
 
 #ifdef FLA_TEST_HAS_ALLOCATION_HOOK
 
@@ -25,15 +32,14 @@ std::uint64_t fla_test::allocations() { return count.load(); }
 #include <sanitizer/allocator_interface.h>
 
 static const int hooked = __sanitizer_install_malloc_and_free_hooks(
-    [](const volatile void*, std::size_t) { count.fetch_add(1, std::memory_order_relaxed); },
-    [](const volatile void*) {});
+    [](const volatile void*, std::size_t) { count_one(); }, [](const volatile void*) {});
 
 #else
 
 namespace {
 
 void* allocate(std::size_t size, std::size_t alignment) {
-  count.fetch_add(1, std::memory_order_relaxed);
+  count_one();
   void* memory = nullptr;
   if (::posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, size ? size : 1) !=
       0) {

@@ -8,4 +8,7 @@ namespace fla_test {
 /// has the operators replaced (link fla_test_allocations).
 std::uint64_t allocations();
 
+/// The same of the calling thread alone.
+std::uint64_t allocations_of_this_thread();
+
 }  // namespace fla_test

@@ -10,6 +10,7 @@
 #include "fla/dispatch/plugin.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/core/scoped_environment.h"
+#include "tests/dispatch/config/stress.h"
 #include "tests/plugins/plugin_folder.h"
 
 namespace {
@@ -68,6 +69,24 @@ TEST(PluginStress, CallsAreRightWhilePluginsAreLoadedAndRefused) {
   }
   EXPECT_EQ(wrong.load(), 0);
   EXPECT_GT(calls.load(), 0);
+}
+
+TEST(PluginStress, EveryCallRunsUnderExactlyOneConfigFileWhileItIsRewrittenAndPluginsAreLoaded) {
+  const PluginFolder folder;
+  const Call first;
+  (void)fla::chunk_kda(first.args);  // from now on plugins are loaded at once
+  int loaded = 0;
+  const fla_test::StressResult result =
+      fla_test::run_stress({.threads = 8, .rewrites = 1000, .meanwhile = [&](int rewrite) {
+                              if (rewrite % 50 != 0) return;
+                              const std::string name = "beside_" + std::to_string(rewrite);
+                              loaded += fla::load_plugin(folder.copy("defective", name)).state == "loaded";
+                            }});
+  EXPECT_EQ(loaded, 20);
+  EXPECT_EQ(result.torn, 0u) << "of " << result.calls;
+  EXPECT_GT(result.calls, 0u);
+  EXPECT_EQ(result.refused, 333u);
+  EXPECT_EQ(result.accepted, 667u);
 }
 
 TEST(PluginStress, ManyFirstCallsAtOnceAllWaitForThePlugin) {

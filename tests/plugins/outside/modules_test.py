@@ -4,14 +4,15 @@ import json
 import re
 import unittest
 
-from outside import BUILD, SOURCE, OutsideTest, configure, output_of, run
+from outside import BUILD, SOURCE, OutsideTest, configure, output_of, prefixes, run
 
 MODULES = BUILD / "tests/plugins/outside/modules"
 
 
 class Modules(OutsideTest):
     def test_cpu_simd_works_as_a_module_and_libfla_does_not_need_its_libraries(self):
-        configure(SOURCE, MODULES, "-DFLA_TESTS=OFF", "-DFLA_MODULE_BACKENDS=cpu_simd", "-DFLA_CUDA=OFF")
+        # Unoptimised, because it is built for this test alone.
+        configure(SOURCE, MODULES, "-DCMAKE_BUILD_TYPE=Debug", "-DFLA_TESTS=OFF", "-DFLA_MODULE_BACKENDS=cpu_simd", "-DFLA_CUDA=OFF")
         output_of("cmake", "--build", MODULES, "-j2", "--target", "fla", "fla_backend_cpu_simd", "fla_command")
         module = MODULES / "lib/fla/plugins/libfla_cpu_simd.so"
 
@@ -47,7 +48,7 @@ class Modules(OutsideTest):
 
     def test_backend_that_does_not_exist_cannot_be_a_module(self):
         done = run("cmake", "-S", SOURCE, "-B", self.folder, "-G", "Ninja", "-DFLA_TESTS=OFF", "-DFLA_TOOLS=OFF",
-                   "-DFLA_MODULE_BACKENDS=nobody")
+                   "-DFLA_MODULE_BACKENDS=nobody", f"-DCMAKE_PREFIX_PATH={prefixes()}")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("FLA_MODULE_BACKENDS: expected backends of backends/CMakeLists.txt, got nobody",
                       " ".join(done.stderr.split()))

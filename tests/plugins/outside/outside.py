@@ -1,6 +1,7 @@
 """What the tests of projects outside the tree share: running programs, and a folder that plugins may be loaded from."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -27,9 +28,16 @@ def output_of(*command, **options):
     return done.stdout
 
 
-def configure(source, build, *options):
+def prefixes(*more):
+    """Where this build found its dependencies, for CMAKE_PREFIX_PATH."""
+    known = re.findall(r"^CMAKE_PREFIX_PATH:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)
+    return ";".join([*map(str, more), *known])
+
+
+def configure(source, build, *options, prefix=()):
     launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-    output_of("cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={CXX}", *launcher, *options)
+    output_of("cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={CXX}",
+              f"-DCMAKE_PREFIX_PATH={prefixes(*prefix)}", *launcher, *options)
 
 
 class OutsideTest(unittest.TestCase):

@@ -15,7 +15,7 @@ class Template(OutsideTest):
         """A new project acme_fast that has been configured; its folder."""
         output_of(NEW_BACKEND, "acme_fast", "--op", "kda", "--plugin", "--into", self.folder)
         project = self.folder / "acme_fast"
-        configure(project, project / "build", f"-DCMAKE_PREFIX_PATH={PREFIX}", *options)
+        configure(project, project / "build", *options, prefix=[PREFIX])
         return project
 
     def explained(self, plugins, dtype):
@@ -27,7 +27,7 @@ class Template(OutsideTest):
         project = self.make_plugin()
         output_of("cmake", "--build", project / "build", "-j2")
         tests = output_of("ctest", "--test-dir", project / "build", "--output-on-failure")
-        self.assertRegex(tests, r"100% tests passed, 0 tests failed out of 1\d")
+        self.assertRegex(tests, r"100% tests passed.* out of 1\d")
 
         plugin = project / "build/libacme_fast.so"
         taken = self.explained(plugin.parent, "f32")
