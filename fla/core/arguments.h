@@ -163,7 +163,7 @@ struct MemberOf<Member> {
 #define FLA_MEMBER_NUMBER(name, doc) ::std::optional<float> name{};
 #define FLA_MEMBER_FLAG(name, doc) bool name = false;
 
-// … and in the table; FLA_TABLE_STRUCT names the struct while the table is being made.
+// … and in the table; TableStruct is the struct that the table is being made for.
 #define FLA_ROW(name, kind, need, types, shape, in_place_of, doc) \
   ::fla::Argument{#name,                                          \
                   ::fla::ArgumentKind::kind,                      \
@@ -172,7 +172,7 @@ struct MemberOf<Member> {
                   shape,                                          \
                   in_place_of,                                    \
                   doc,                                            \
-                  &::fla::detail::MemberOf<&FLA_TABLE_STRUCT::name>::get},
+                  &::fla::detail::MemberOf<&TableStruct::name>::get},
 #define FLA_ROW_TENSOR(name, need, types, shape, doc) FLA_ROW(name, tensor, need, types, shape, "", doc)
 #define FLA_ROW_INDEX(name, need, types, shape, doc) FLA_ROW(name, index, need, types, shape, "", doc)
 #define FLA_ROW_OUTPUT(name, types, shape, in_place_of, doc) \
@@ -180,5 +180,16 @@ struct MemberOf<Member> {
 #define FLA_ROW_NUMBER(name, doc) \
   FLA_ROW(name, number, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc)
 #define FLA_ROW_FLAG(name, doc) FLA_ROW(name, flag, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc)
+
+/// In an op's argument struct: the members of its list.
+#define FLA_ARGUMENT_MEMBERS(LIST) \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG)
+
+/// In a function that returns an ArgumentTable: the table of that struct and its list.
+#define FLA_RETURN_ARGUMENT_TABLE(STRUCT, LIST)                                           \
+  using TableStruct = STRUCT;                                                             \
+  static constexpr ::std::array kTable{                                                   \
+      LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)}; \
+  return kTable
 
 }  // namespace fla

@@ -30,15 +30,9 @@ using fla_test::error_text;
   OUTPUT(new_state, fla::kStateTypes, "N HV K V; turned: N HV V K", "state", "memory for the state")
 
 struct MixArgs {
-  MIX_ARGUMENTS(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG)
+  FLA_ARGUMENT_MEMBERS(MIX_ARGUMENTS)
 
-  static fla::ArgumentTable arguments() {
-#define FLA_TABLE_STRUCT MixArgs
-    static constexpr std::array table{
-        MIX_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
-#undef FLA_TABLE_STRUCT
-    return table;
-  }
+  static fla::ArgumentTable arguments() { FLA_RETURN_ARGUMENT_TABLE(MixArgs, MIX_ARGUMENTS); }
 };
 
 /// A call that is right, with memory for everything: B=2 T=3 H=1 HV=2 K=4 V=5, N=2.

@@ -45,8 +45,7 @@ inline constexpr DTypeSet kStageTypes{DType::f32};
 /// The arguments of common.l2_norm.
 struct L2NormArgs {
   using Result = StageResult;
-  FLA_L2_NORM_ARGUMENTS(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER,
-                        FLA_MEMBER_FLAG)
+  FLA_ARGUMENT_MEMBERS(FLA_L2_NORM_ARGUMENTS)
   Stream stream{};  ///< for CUDA tensors
 
   FLA_API static ArgumentTable arguments();
@@ -55,8 +54,7 @@ struct L2NormArgs {
 /// The arguments of common.gate.
 struct GateArgs {
   using Result = StageResult;
-  FLA_GATE_ARGUMENTS(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER,
-                     FLA_MEMBER_FLAG)
+  FLA_ARGUMENT_MEMBERS(FLA_GATE_ARGUMENTS)
   Stream stream{};  ///< for CUDA tensors
 
   FLA_API static ArgumentTable arguments();
@@ -65,8 +63,7 @@ struct GateArgs {
 /// The arguments of common.solve_tril.
 struct SolveTrilArgs {
   using Result = StageResult;
-  FLA_SOLVE_TRIL_ARGUMENTS(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER,
-                           FLA_MEMBER_FLAG)
+  FLA_ARGUMENT_MEMBERS(FLA_SOLVE_TRIL_ARGUMENTS)
   Stream stream{};  ///< for CUDA tensors
 
   FLA_API static ArgumentTable arguments();

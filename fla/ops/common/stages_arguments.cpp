@@ -14,28 +14,12 @@ StageResult result_like(const TensorView& input, const TensorView& out) {
 
 }  // namespace
 
-ArgumentTable L2NormArgs::arguments() {
-#define FLA_TABLE_STRUCT L2NormArgs
-  static constexpr std::array kTable{
-      FLA_L2_NORM_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
-#undef FLA_TABLE_STRUCT
-  return kTable;
-}
+ArgumentTable L2NormArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(L2NormArgs, FLA_L2_NORM_ARGUMENTS); }
 
-ArgumentTable GateArgs::arguments() {
-#define FLA_TABLE_STRUCT GateArgs
-  static constexpr std::array kTable{
-      FLA_GATE_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
-#undef FLA_TABLE_STRUCT
-  return kTable;
-}
+ArgumentTable GateArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(GateArgs, FLA_GATE_ARGUMENTS); }
 
 ArgumentTable SolveTrilArgs::arguments() {
-#define FLA_TABLE_STRUCT SolveTrilArgs
-  static constexpr std::array kTable{
-      FLA_SOLVE_TRIL_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
-#undef FLA_TABLE_STRUCT
-  return kTable;
+  FLA_RETURN_ARGUMENT_TABLE(SolveTrilArgs, FLA_SOLVE_TRIL_ARGUMENTS);
 }
 
 void validate_arguments(const L2NormArgs& args) { check_arguments(L2NormArgs::arguments(), &args); }

@@ -70,8 +70,7 @@ struct KdaResult {
 struct KdaArgs {
   using Result = KdaResult;
 
-  FLA_KDA_ARGUMENTS(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER,
-                    FLA_MEMBER_FLAG)
+  FLA_ARGUMENT_MEMBERS(FLA_KDA_ARGUMENTS)
   Stream stream{};  ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
 
   FLA_API static ArgumentTable arguments();

@@ -85,13 +85,7 @@ void check_sequences(const KdaArgs& args, const AxisSizes& sizes) {
 
 }  // namespace
 
-ArgumentTable KdaArgs::arguments() {
-#define FLA_TABLE_STRUCT KdaArgs
-  static constexpr std::array kTable{
-      FLA_KDA_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
-#undef FLA_TABLE_STRUCT
-  return kTable;
-}
+ArgumentTable KdaArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(KdaArgs, FLA_KDA_ARGUMENTS); }
 
 void validate_arguments(const KdaArgs& args) {
   const AxisSizes sizes = check_arguments(KdaArgs::arguments(), &args);

@@ -6,20 +6,10 @@
 
 namespace fla_test {
 
-fla::ArgumentTable RuledArgs::arguments() {
-#define FLA_TABLE_STRUCT RuledArgs
-  static constexpr std::array kTable{
-      FLA_RULED_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
-#undef FLA_TABLE_STRUCT
-  return kTable;
-}
+fla::ArgumentTable RuledArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(RuledArgs, FLA_RULED_ARGUMENTS); }
 
 fla::ArgumentTable RuledStepArgs::arguments() {
-#define FLA_TABLE_STRUCT RuledStepArgs
-  static constexpr std::array kTable{
-      FLA_RULED_STEP_ARGUMENTS(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)};
-#undef FLA_TABLE_STRUCT
-  return kTable;
+  FLA_RETURN_ARGUMENT_TABLE(RuledStepArgs, FLA_RULED_STEP_ARGUMENTS);
 }
 
 DISPATCH("ruled", RuledResult, ruled_chunk, const RuledArgs&) { return {"original"}; }

@@ -33,8 +33,7 @@ struct RuledResult {
 
 struct RuledArgs {
   using Result = RuledResult;
-  FLA_RULED_ARGUMENTS(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER,
-                      FLA_MEMBER_FLAG)
+  FLA_ARGUMENT_MEMBERS(FLA_RULED_ARGUMENTS)
   static fla::ArgumentTable arguments();
 };
 
@@ -45,8 +44,7 @@ struct RuledArgs {
 
 struct RuledStepArgs {
   using Result = RuledResult;
-  FLA_RULED_STEP_ARGUMENTS(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER,
-                           FLA_MEMBER_FLAG)
+  FLA_ARGUMENT_MEMBERS(FLA_RULED_STEP_ARGUMENTS)
   static fla::ArgumentTable arguments();
 };
 
