@@ -1,7 +1,9 @@
 #pragma once
 
 // Everything that a program needs.
+#include "fla/core/cuda_devices.h"
 #include "fla/core/device.h"
+#include "fla/core/device_memory.h"
 #include "fla/core/dtype.h"
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
@@ -9,6 +11,7 @@
 #include "fla/core/tensor.h"
 #include "fla/core/threads.h"
 #include "fla/core/version.h"
+#include "fla/core/workspace.h"
 #include "fla/dispatch/breaker.h"
 #include "fla/dispatch/call.h"
 #include "fla/dispatch/config.h"

@@ -77,6 +77,11 @@ Parameters parameters_of(const TensorView& tensor, std::int64_t head_stride, std
   return {tensor.as<const std::byte>(), tensor.dtype(), head_stride * bytes, channel_stride * bytes};
 }
 
+Indices indices_of(const TensorView& tensor) {
+  if (!tensor.defined()) return {};
+  return {tensor.data(), tensor.dtype(), tensor.stride(0)};
+}
+
 KdaProblem problem_of(const KdaArgs& args, const KdaResult& result) {
   const KdaSizes sizes = sizes_of(args);
   KdaProblem problem;
@@ -92,11 +97,9 @@ KdaProblem problem_of(const KdaArgs& args, const KdaResult& result) {
   problem.g = rows_of<const std::byte>(args.g);
   problem.beta = rows_of<const std::byte>(args.beta);
   problem.o = rows_of<std::byte>(result.o);
-  if (args.cu_seqlens.defined()) {
-    problem.cu_seqlens = args.cu_seqlens.data();
-    problem.cu_seqlens_dtype = args.cu_seqlens.dtype();
-    problem.cu_seqlens_stride = args.cu_seqlens.stride(0);
-  }
+  problem.cu_seqlens = indices_of(args.cu_seqlens);
+  problem.read_slots = indices_of(args.state_indices);
+  problem.write_slots = indices_of(args.state_write_indices);
   problem.initial_state = states_of<const float>(args.initial_state);
   problem.final_state = states_of<float>(result.final_state);
   problem.state_v_first = args.state_v_first;

@@ -607,6 +607,7 @@ void chunk_head(const KdaProblem& problem, const HeadTask& task, float* scratch)
   if (first_panel == last_panel) return;
   const std::size_t first_column = panels.at(first_panel).column;
   const std::size_t last_column = last_panel == panels.count() ? V : panels.at(last_panel).column;
+  if (head.skipped) return store_zeros(head, first_column, last_column);
 
   std::memset(w.zeros, 0, std::max(w.channels, w.columns) * sizeof(float));
   const TokenReader reader{problem, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};

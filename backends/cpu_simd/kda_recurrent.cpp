@@ -364,11 +364,13 @@ void recurrent_heads(const KdaProblem& problem, std::int64_t first_head, std::in
   Head head = first_head < last_head ? head_at(first_head) : Head();
   for (std::int64_t i = first_head; i < last_head; ++i) {
     Ahead ahead;
-    if (problem.initial_state.data && i + kHeadsAhead < last_head) {
-      const std::int64_t next = i + kHeadsAhead;
-      ahead.at = problem.initial_state.at(next / problem.value_heads, next % problem.value_heads);
-      ahead.end = ahead.at + (problem.state_v_first ? last * K : K * V);
-      if (problem.state_v_first) ahead.at += first * K;
+    if (const std::int64_t after = i + kHeadsAhead; problem.initial_state.data && after < last_head) {
+      const std::int64_t slot = problem.read_slot(after / problem.value_heads);
+      if (slot >= 0) {
+        ahead.at = problem.initial_state.at(slot, after % problem.value_heads);
+        ahead.end = ahead.at + (problem.state_v_first ? last * K : K * V);
+        if (problem.state_v_first) ahead.at += first * K;
+      }
     }
     Head next;
     if (i + 1 < last_head) {
@@ -378,7 +380,11 @@ void recurrent_heads(const KdaProblem& problem, std::int64_t first_head, std::in
       prefetch_row(next.g, K);
       prefetch_row(next.v, V);
     }
-    recurrent_head(d, problem, head, first, last, w, ahead);
+    if (head.skipped) {
+      store_zeros(head, first, last);
+    } else {
+      recurrent_head(d, problem, head, first, last, w, ahead);
+    }
     head = next;
   }
 }

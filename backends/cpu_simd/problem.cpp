@@ -15,12 +15,6 @@ T read(const std::byte* from) {
   return value;
 }
 
-std::int64_t offset_at(const KdaProblem& problem, std::int64_t index) {
-  const std::int64_t at = index * problem.cu_seqlens_stride;
-  return problem.cu_seqlens_dtype == DType::i64 ? static_cast<const std::int64_t*>(problem.cu_seqlens)[at]
-                                                : static_cast<const std::int32_t*>(problem.cu_seqlens)[at];
-}
-
 }  // namespace
 
 float scalar_at(const std::byte* element, DType dtype) {
@@ -37,16 +31,16 @@ float scalar_at(const std::byte* element, DType dtype) {
 }
 
 Head head_of(const KdaProblem& p, std::int64_t sequence, std::int64_t value_head) {
-  const bool packed = p.cu_seqlens != nullptr;
+  const bool packed = p.cu_seqlens.data != nullptr;
   const std::int64_t batch = packed ? 0 : sequence;
-  const std::int64_t first = packed ? offset_at(p, sequence) : 0;
+  const std::int64_t first = packed ? p.cu_seqlens[sequence] : 0;
   const std::int64_t head = value_head / (p.value_heads / p.heads);
   const auto input = [&](const Rows<const std::byte>& rows, std::int64_t of_head) {
     return Head::Input{rows.at(batch, first, of_head), rows.token_stride, rows.dtype};
   };
 
   Head h;
-  h.tokens = packed ? offset_at(p, sequence + 1) - first : p.tokens;
+  h.tokens = packed ? p.cu_seqlens[sequence + 1] - first : p.tokens;
   h.q = input(p.q, head);
   h.k = input(p.k, head);
   h.v = input(p.v, value_head);
@@ -55,8 +49,11 @@ Head head_of(const KdaProblem& p, std::int64_t sequence, std::int64_t value_head
   h.o = p.o.at(batch, first, value_head);
   h.o_step = p.o.token_stride;
   h.o_dtype = p.o.dtype;
-  h.initial_state = p.initial_state.at(sequence, value_head);
-  h.final_state = p.final_state.at(sequence, value_head);
+  const std::int64_t read = p.read_slot(sequence);
+  const std::int64_t write = p.write_slots.data ? p.write_slots[sequence] : read;
+  h.skipped = read < 0;
+  if (!h.skipped) h.initial_state = p.initial_state.at(read, value_head);
+  if (!h.skipped && write >= 0) h.final_state = p.final_state.at(write, value_head);
   if (p.gate) {
     if (p.A_log.data)
       h.gate_rate = std::exp(scalar_at(p.A_log.data + value_head * p.A_log.head_stride, p.A_log.dtype));
@@ -66,6 +63,12 @@ Head head_of(const KdaProblem& p, std::int64_t sequence, std::int64_t value_head
     }
   }
   return h;
+}
+
+void store_zeros(const Head& head, std::size_t first, std::size_t last) {
+  const std::size_t size = size_of(head.o_dtype);
+  for (std::int64_t t = 0; t < head.tokens; ++t)
+    std::memset(head.o + t * head.o_step + first * size, 0, (last - first) * size);
 }
 
 }  // namespace fla::cpu_simd

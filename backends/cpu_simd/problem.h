@@ -19,15 +19,26 @@ struct Rows {
   }
 };
 
-/// f32 states, one contiguous [K, V] or [V, K] block for each (sequence, value head). Strides are in
-/// elements.
+/// f32 states, one contiguous [K, V] or [V, K] block for each (slot, value head). Strides are in elements.
 template <class Float>
 struct States {
   Float* data = nullptr;
-  std::ptrdiff_t sequence_stride = 0, head_stride = 0;
+  std::ptrdiff_t slot_stride = 0, head_stride = 0;
 
-  Float* at(std::int64_t sequence, std::int64_t head) const {
-    return data ? data + sequence * sequence_stride + head * head_stride : nullptr;
+  Float* at(std::int64_t slot, std::int64_t head) const {
+    return data ? data + slot * slot_stride + head * head_stride : nullptr;
+  }
+};
+
+/// Whole numbers, i32 or i64; absent when data is null. The stride is in elements.
+struct Indices {
+  const void* data = nullptr;
+  DType dtype = DType::i64;
+  std::ptrdiff_t stride = 1;
+
+  std::int64_t operator[](std::int64_t i) const {
+    return dtype == DType::i64 ? static_cast<const std::int64_t*>(data)[i * stride]
+                               : static_cast<const std::int32_t*>(data)[i * stride];
   }
 };
 
@@ -48,11 +59,10 @@ struct KdaProblem {
   Rows<const std::byte> q, k, v, g, beta;
   Rows<std::byte> o;
 
-  const void* cu_seqlens =
-      nullptr;  // sequences + 1 offsets into the tokens of batch row 0; null when not packed
-  DType cu_seqlens_dtype = DType::i64;
-  std::ptrdiff_t cu_seqlens_stride = 1;  // elements
+  Indices cu_seqlens;  // sequences + 1 offsets into the tokens of batch row 0; absent when not packed
 
+  // Slots that sequences read and write; absent: slot n is that of sequence n, or the one that it reads.
+  Indices read_slots, write_slots;
   States<const float> initial_state;  // zero when data is null
   States<float> final_state;          // not stored when data is null; may be the same memory as initial_state
   bool state_v_first = false;
@@ -65,6 +75,10 @@ struct KdaProblem {
   Parameters A_log, dt_bias;
   bool beta_sigmoid = false;
   float beta_gain = 1;  // multiplies beta
+
+  std::int64_t read_slot(std::int64_t sequence) const {
+    return read_slots.data ? read_slots[sequence] : sequence;
+  }
 };
 
 /// One value head of one sequence: everything a kernel needs to walk over its tokens.
@@ -78,6 +92,7 @@ struct Head {
   };
 
   std::int64_t tokens = 0;
+  bool skipped = false;  // nothing is read, outputs are zeros
   Input q, k, v, g, beta;
   std::byte* o = nullptr;
   std::ptrdiff_t o_step = 0;
@@ -89,6 +104,9 @@ struct Head {
 };
 
 Head head_of(const KdaProblem& problem, std::int64_t sequence, std::int64_t value_head);
+
+/// Columns [first, last) of the outputs of a head that is skipped.
+void store_zeros(const Head& head, std::size_t first, std::size_t last);
 
 /// One element of any float dtype.
 float scalar_at(const std::byte* element, DType dtype);

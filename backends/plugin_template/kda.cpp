@@ -20,18 +20,20 @@ void run_head(const KdaArgs& args, const KdaResult& result, std::int64_t n, std:
   const KdaSizes size = sizes_of(args);
   const std::int64_t K = size.K, V = size.V, key_head = head / (size.HV / size.H);
   const TokenRange tokens = tokens_of(args, n);
+  const StateSlots slots = slots_of(args, n);
   const float scale = scale_of(args);
   float* state = thread_scratch(static_cast<std::size_t>(K * V + 2 * K + V));  // [K, V]
   float *q = state + K * V, *k = q + K, *u = k + K;
 
-  const auto state_at = [&](const TensorView& view, std::int64_t row, std::int64_t column) -> float& {
+  const auto state_at = [&](const TensorView& view, std::int64_t slot, std::int64_t row,
+                            std::int64_t column) -> float& {
     if (args.state_v_first) std::swap(row, column);
-    return view.as<float>()[n * view.stride(0) + head * view.stride(1) + row * view.stride(2) +
+    return view.as<float>()[slot * view.stride(0) + head * view.stride(1) + row * view.stride(2) +
                             column * view.stride(3)];
   };
   for (std::int64_t i = 0; i < K; ++i) {
     for (std::int64_t j = 0; j < V; ++j)
-      state[i * V + j] = args.initial_state.defined() ? state_at(args.initial_state, i, j) : 0.0f;
+      state[i * V + j] = args.initial_state.defined() ? state_at(args.initial_state, slots.read, i, j) : 0.0f;
   }
 
   for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
@@ -69,17 +71,34 @@ void run_head(const KdaArgs& args, const KdaResult& result, std::int64_t n, std:
     for (std::int64_t j = 0; j < V; ++j) channel(result.o.view(), head, j) = u[j];
   }
 
-  if (!result.final_state.defined()) return;
+  if (!result.final_state.defined() || slots.write < 0) return;
   for (std::int64_t i = 0; i < K; ++i) {
-    for (std::int64_t j = 0; j < V; ++j) state_at(result.final_state.view(), i, j) = state[i * V + j];
+    for (std::int64_t j = 0; j < V; ++j)
+      state_at(result.final_state.view(), slots.write, i, j) = state[i * V + j];
+  }
+}
+
+/// What a sequence that state_indices say to skip gives.
+void write_zeros(const KdaArgs& args, const KdaResult& result, std::int64_t n, std::int64_t head) {
+  const TokenRange tokens = tokens_of(args, n);
+  const TensorView& o = result.o.view();
+  for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+    for (std::int64_t j = 0; j < o.size(3); ++j)
+      o.as<float>()[tokens.batch * o.stride(0) + t * o.stride(1) + head * o.stride(2) + j * o.stride(3)] = 0;
   }
 }
 
 KdaResult run(const KdaArgs& args) {
   KdaResult result = make_result(args);
   const KdaSizes size = sizes_of(args);
-  parallel_for(size.N * size.HV,
-               [&](std::int64_t task, int) { run_head(args, result, task / size.HV, task % size.HV); });
+  parallel_for(size.N * size.HV, [&](std::int64_t task, int) {
+    const std::int64_t n = task / size.HV, head = task % size.HV;
+    if (slots_of(args, n).read < 0) {
+      write_zeros(args, result, n, head);
+    } else {
+      run_head(args, result, n, head);
+    }
+  });
   return result;
 }
 

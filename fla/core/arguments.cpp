@@ -16,13 +16,22 @@ std::string types_text(DTypeSet types) {
   return text;
 }
 
-std::string expected_shape(const ShapeRule& rule, const AxisSizes& sizes) {
+/// What is known of a call's sizes so far. Without slots to name, P is another word for N.
+struct Measured : AxisSizes {
+  bool has_slots = false;
+
+  std::string_view name_of(Axis axis) const {
+    return kAxisNames[static_cast<std::size_t>(axis == Axis::P && !has_slots ? Axis::N : axis)];
+  }
+};
+
+std::string expected_shape(const ShapeRule& rule, const Measured& sizes) {
   std::string text = "[";
   for (int i = 0; i < rule.rank; ++i) {
     const DimRule& dim = rule.dims[static_cast<std::size_t>(i)];
     if (i > 0) text += ", ";
-    text += kAxisNames[static_cast<std::size_t>(dim.axis)];
-    if (dim.times != Axis::none) text += "*" + std::string(kAxisNames[static_cast<std::size_t>(dim.times)]);
+    text += sizes.name_of(dim.axis);
+    if (dim.times != Axis::none) text += "*" + std::string(sizes.name_of(dim.times));
     if (dim.plus != 0) text += "+1";
     const bool known = sizes[dim.axis] >= 0 && (dim.times == Axis::none || sizes[dim.times] >= 0);
     if (known) text += "=" + std::to_string(dim.in(sizes));
@@ -30,15 +39,14 @@ std::string expected_shape(const ShapeRule& rule, const AxisSizes& sizes) {
   return text + "]";
 }
 
-[[noreturn]] void wrong_shape(const Argument& argument, const ShapeRule& rule, const AxisSizes& sizes,
+[[noreturn]] void wrong_shape(const Argument& argument, const ShapeRule& rule, const Measured& sizes,
                               const TensorView& tensor) {
   throw InvalidArgument(
       argument.name, "expected shape " + expected_shape(rule, sizes) + ", got " + shape_text(tensor.shape()));
 }
 
 /// Axes that nobody has measured yet take their size from this tensor; the others must agree.
-void match_shape(const Argument& argument, const ShapeRule& rule, const TensorView& tensor,
-                 AxisSizes& sizes) {
+void match_shape(const Argument& argument, const ShapeRule& rule, const TensorView& tensor, Measured& sizes) {
   if (tensor.rank() != rule.rank) wrong_shape(argument, rule, sizes, tensor);
   for (int i = 0; i < rule.rank; ++i) {
     const DimRule& dim = rule.dims[static_cast<std::size_t>(i)];
@@ -98,13 +106,12 @@ void check_output(ArgumentTable table, const void* args, const Argument& argumen
     if (!other.is_tensor() || &other == &argument) continue;
     if (other.kind == ArgumentKind::output && &other > &argument) continue;  // its own turn comes
     const TensorView& tensor = other.tensor(args);
-    if (!tensor.defined() || !may_overlap(output, tensor)) continue;
     // A state that is updated in place: the same elements in the same places.
     const bool in_place = other.name == argument.in_place_of && output.data() == tensor.data() &&
                           output.dtype() == tensor.dtype() &&
                           std::ranges::equal(output.shape(), tensor.shape()) &&
                           std::ranges::equal(output.strides(), tensor.strides());
-    if (in_place) continue;
+    if (in_place || !tensor.defined() || !may_overlap(output, tensor)) continue;
     throw InvalidArgument(argument.name,
                           "expected memory of its own, got some that overlaps " + std::string(other.name));
   }
@@ -183,28 +190,39 @@ bool may_overlap(const TensorView& a, const TensorView& b) {
 }
 
 AxisSizes check_arguments(ArgumentTable table, const void* args) {
-  AxisSizes sizes;
+  Measured sizes;
   const TensorView* first = nullptr;
-  // Required tensors first: they set the sizes that the optional ones are held to. Then the index, which says
-  // how many sequences there are.
+  const auto check = [&](const Argument& argument) {
+    const TensorView& tensor = argument.tensor(args);
+    check_tensor(argument, tensor, first);
+    match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
+  };
+  // Required tensors first: they set the sizes that the optional ones are held to. Then the index that says
+  // how many sequences there are, then those that name a slot for each of them.
   for (const Argument& argument : table) {
     if (argument.need != Need::required) continue;
-    const TensorView& tensor = argument.tensor(args);
-    if (!tensor.defined()) {
+    if (!argument.tensor(args).defined()) {
       throw InvalidArgument(argument.name, "expected a tensor of shape " +
                                                expected_shape(argument.shape.first, sizes) + ", got none");
     }
-    check_tensor(argument, tensor, first);
-    match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
+    check(argument);
   }
   for (const Argument& argument : table) {
-    if (argument.kind != ArgumentKind::index) continue;
-    const TensorView& tensor = argument.tensor(args);
-    if (!tensor.defined()) continue;
-    check_tensor(argument, tensor, first);
-    match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
+    if (argument.kind != ArgumentKind::index || !argument.tensor(args).defined()) continue;
+    if (argument.names_slots()) {
+      sizes.has_slots = true;
+    } else {
+      check(argument);
+    }
   }
   if (sizes[Axis::N] < 0) sizes[Axis::N] = sizes[Axis::B];
+  if (sizes.has_slots) {
+    for (const Argument& argument : table) {
+      if (argument.names_slots() && argument.tensor(args).defined()) check(argument);
+    }
+  } else {
+    sizes[Axis::P] = sizes[Axis::N];
+  }
   for (const Argument& argument : table) {
     if (argument.kind == ArgumentKind::number) {
       const std::optional<float>& number = argument.number(args);
@@ -214,10 +232,7 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
     }
     if (!argument.is_tensor() || argument.need == Need::required || argument.kind == ArgumentKind::index)
       continue;
-    const TensorView& tensor = argument.tensor(args);
-    if (!tensor.defined()) continue;
-    check_tensor(argument, tensor, first);
-    match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
+    if (argument.tensor(args).defined()) check(argument);
   }
   for (const Argument& argument : table) {
     if (argument.kind != ArgumentKind::output) continue;

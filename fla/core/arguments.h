@@ -16,10 +16,14 @@
 namespace fla {
 
 /// The sizes that shapes are made of: batch, tokens, key heads, value heads, key and value channels,
-/// sequences, tokens of a chunk.
-enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, C, none };
-inline constexpr int kAxes = 8;
-inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V", "N", "C"};
+/// sequences, slots of a pool of states, tokens of a chunk.
+///
+/// N is what an index of shape "N+1" says, or B where none is given. P is what the first tensor that has it
+/// says where an index of shape "N" is given, which then names a slot for every sequence; otherwise every
+/// sequence has its own and P is N.
+enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, P, C, none };
+inline constexpr int kAxes = 9;
+inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V", "N", "P", "C"};
 
 /// What each axis measures in one call; -1 where no argument says.
 class AxisSizes {
@@ -115,6 +119,12 @@ struct Argument {
   const void* (*member)(const void* args);
 
   bool is_tensor() const { return kind <= ArgumentKind::output; }
+  /// Whether it is an index with an entry a sequence, a slot of the pool of states.
+  bool names_slots() const {
+    const DimRule& dim = shape.first.dims[0];
+    return kind == ArgumentKind::index && shape.first.rank == 1 && dim.axis == Axis::N &&
+           dim.times == Axis::none && dim.plus == 0;
+  }
   const TensorView& tensor(const void* args) const { return *static_cast<const TensorView*>(member(args)); }
   const std::optional<float>& number(const void* args) const {
     return *static_cast<const std::optional<float>*>(member(args));

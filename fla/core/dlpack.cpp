@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "fla/core/dlpack_abi.h"
 #include "fla/core/errors.h"
@@ -36,7 +37,9 @@ std::optional<Device> device_of(dlpack::Device device) {
     case dlpack::kCpu:
     case dlpack::kCudaHost: return Device{};
     case dlpack::kCuda:
-    case dlpack::kCudaManaged: return Device{DeviceType::cuda, static_cast<std::int16_t>(device.id)};
+    case dlpack::kCudaManaged:
+      if (!std::in_range<std::int16_t>(device.id) || device.id < 0) return std::nullopt;
+      return Device{DeviceType::cuda, static_cast<std::int16_t>(device.id)};
     default: return std::nullopt;
   }
 }
@@ -63,8 +66,9 @@ Tensor Tensor::from_dlpack(DLManagedTensor* opaque) {
   }
   const std::optional<Device> device = device_of(source.device);
   if (!device) {
-    throw InvalidArgument(
-        "dlpack", "expected a CPU or CUDA tensor, got device type " + std::to_string(source.device.type));
+    throw InvalidArgument("dlpack", "expected a CPU or CUDA tensor, got device type " +
+                                        std::to_string(source.device.type) + " and index " +
+                                        std::to_string(source.device.id));
   }
   if (source.ndim < 0 || source.ndim > TensorView::kMaxRank) {
     throw InvalidArgument("dlpack", "expected at most " + std::to_string(TensorView::kMaxRank) +

@@ -33,6 +33,9 @@ constexpr std::array kVariables{
              "folders or files of plugins, beside fla/plugins at libfla"},
     Variable{"FLA_CHECK_VERIFIERS", "switch", "0",
              "ask every verifier twice and report one that is not pure (slow, for debugging)"},
+    Variable{"FLA_CHECK_INDICES", "switch", "0",
+             "read and check cu_seqlens and state indices that lie on a device before a call runs (waits for "
+             "its stream, for debugging)"},
     Variable{"FLA_LOG_LEVEL", "trace, debug, info, warn, error, off", "warn", "what the logger `fla` writes"},
     Variable{"FLA_NVTX", "switch", "1 under a profiler",
              "mark the runs of kernels with NVTX ranges; a profiler sets NVTX_INJECTION64_PATH"},

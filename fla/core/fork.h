@@ -17,6 +17,8 @@ enum class ForkOrder {
   breaker_listeners,
   messages,
   counters,
+  cuda_devices,
+  device_allocator,
   log,
   count
 };

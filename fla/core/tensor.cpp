@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
+#include "fla/core/cuda_memory.h"
+#include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
 
 namespace fla {
@@ -92,6 +93,7 @@ std::int64_t TensorView::numel() const {
 }
 
 bool TensorView::is_contiguous() const {
+  if (numel() == 0) return true;  // no element is out of place, whatever the strides
   std::int64_t step = 1;
   for (int axis = rank_ - 1; axis >= 0; --axis) {
     if (size(axis) != 1 && stride(axis) != step) return false;
@@ -130,22 +132,20 @@ std::string TensorView::describe() const {
 }
 
 Tensor Tensor::empty(std::span<const std::int64_t> shape, DType dtype, Device device) {
-  if (!device.is_cpu()) {
-    throw InvalidArgument("device",
-                          "expected cpu, got " + to_string(device) + ": this build has no CUDA memory");
-  }
-  constexpr std::size_t kAlignment = 64;
-  const TensorView layout(nullptr, dtype, shape);
-  const auto bytes = static_cast<std::size_t>(layout.numel()) * size_of(dtype);
-  void* data = ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{kAlignment});
-  std::shared_ptr<void> owner(data,
-                              [](void* memory) { ::operator delete (memory, std::align_val_t{kAlignment}); });
-  return over(TensorView(data, dtype, shape, device), std::move(owner));
+  Tensor tensor = empty_on(shape, dtype, device, {});
+  if (!device.is_cpu()) synchronize(device);  // the caller may use it on any stream
+  return tensor;
 }
 
 Tensor Tensor::zeros(std::span<const std::int64_t> shape, DType dtype, Device device) {
-  Tensor tensor = empty(shape, dtype, device);
-  std::memset(tensor.data(), 0, static_cast<std::size_t>(tensor.numel()) * size_of(dtype));
+  Tensor tensor = empty_on(shape, dtype, device, {});
+  const auto bytes = static_cast<std::size_t>(tensor.numel()) * size_of(dtype);
+  if (device.is_cpu()) {
+    std::memset(tensor.data(), 0, bytes);
+  } else {
+    cuda::fill_zeros(tensor.data(), bytes, device, {});
+    synchronize(device);
+  }
   return tensor;
 }
 

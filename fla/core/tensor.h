@@ -88,8 +88,10 @@ class FLA_API Tensor {
  public:
   Tensor() = default;
 
-  /// Uninitialised memory, 64-byte aligned. Throws InvalidArgument for a bad shape or a device that this
-  /// build has no memory on, std::bad_alloc when there is not enough.
+  /// Uninitialised memory, 256-byte aligned. Throws InvalidArgument for a bad shape or a device that is not
+  /// there, std::bad_alloc when there is not enough. On a GPU it can be used on every stream at once, for
+  /// which the call waits for the legacy default stream, and goes back in the order of that stream: work of
+  /// streams that do not wait for it must be done by then. empty_on (device_memory.h) does neither.
   static Tensor empty(std::span<const std::int64_t> shape, DType dtype, Device device = {});
   static Tensor empty(std::initializer_list<std::int64_t> shape, DType dtype, Device device = {}) {
     return empty(std::span(shape.begin(), shape.size()), dtype, device);

@@ -26,7 +26,7 @@
 ///
 ///     dtype, device            of the first required tensor: 'bf16', …; 'cpu', 'cuda'
 ///     B T H HV K V …           sizes, as the table's shapes name them; N: the number of sequences
-///     varlen                   sequences are packed: the index argument is given
+///     varlen                   sequences are packed: the index of their starts is given
 ///     a flag's name            whether it is set
 ///     a number's name          its value; alone: whether it is given
 ///     an optional tensor's     whether it is given

@@ -37,9 +37,9 @@
 /// Of an op's rules the first whose condition holds counts, on top of the file's other settings; the
 /// environment, set_policy and ScopedPolicy come on top of both. Conditions are made of `and`, `or`, `not`,
 /// parentheses, == != < <= > >=, and `x in [a, b]`. They may ask for dtype ('bf16', …), device ('cpu',
-/// 'cuda'), the sizes B T H HV K V and N (sequences), varlen, the op's flags, its numbers (alone: whether it
-/// is given) and whether an optional tensor is given, all by their names. A rule whose condition asks for
-/// what a function of the op does not have says nothing about that function.
+/// 'cuda'), the sizes B T H HV K V, N (sequences) and P (slots of states), varlen, the op's flags, its
+/// numbers (alone: whether it is given) and whether an optional tensor is given, all by their names. A rule
+/// whose condition asks for what a function of the op does not have says nothing about that function.
 ///
 /// The file is read with the environment: before the first dispatch, and by reload_environment(); an error
 /// then is a ConfigError of that call. From then on it is watched, on a thread of its own (Linux's inotify):

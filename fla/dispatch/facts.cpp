@@ -31,6 +31,11 @@ std::int64_t measured(ArgumentTable table, const Argument& argument, Axis axis, 
   return tensor.size(static_cast<int>(dim - rule.dims.data())) - dim->plus;
 }
 
+/// An index that says how many sequences there are, not which slot each of them has.
+bool counts_sequences(const Argument& argument) {
+  return argument.kind == ArgumentKind::index && !argument.names_slots();
+}
+
 bool has_axis(ArgumentTable table, Axis axis) {
   const auto measuring = [axis](const Argument& argument) { return measures(argument, axis); };
   return std::ranges::any_of(table, measuring) || (axis == Axis::N && has_axis(table, Axis::B));
@@ -56,8 +61,7 @@ Fact size_fact(ArgumentTable table, Axis axis) {
   // The usual table: N is told by an index that may be left out, and is B otherwise.
   const Fact batches = size_fact(table, Axis::B);
   const auto tells = [](const Argument& argument) {
-    return measures(argument, Axis::N) &&
-           (argument.need == Need::required || argument.kind == ArgumentKind::index);
+    return measures(argument, Axis::N) && (argument.need == Need::required || counts_sequences(argument));
   };
   const auto index = std::ranges::find_if(table, tells);
   if (batches.kind != Fact::Kind::size || std::ranges::count_if(table, tells) != 1) return searched;
@@ -86,7 +90,7 @@ std::int64_t place_of(float value) {
 }
 
 // Required arguments, then the index, then the others. Without packed sequences there are as many sequences
-// as batches.
+// as batches; without slots to name there are as many as sequences.
 std::int64_t find_size(ArgumentTable table, Axis axis, const void* args) noexcept {
   const auto ask = [&](auto&& whom) {
     for (const Argument& argument : table) {
@@ -97,9 +101,13 @@ std::int64_t find_size(ArgumentTable table, Axis axis, const void* args) noexcep
   };
   const auto required = [](const Argument& argument) { return argument.need == Need::required; };
   const auto index = [&](const Argument& argument) {
-    return argument.kind == ArgumentKind::index && !required(argument);
+    return counts_sequences(argument) && !required(argument);
   };
   const auto other = [&](const Argument& argument) { return !required(argument) && !index(argument); };
+  const auto names_slots = [&](const Argument& argument) {
+    return argument.names_slots() && argument.tensor(args).defined();
+  };
+  if (axis == Axis::P && std::ranges::none_of(table, names_slots)) return find_size(table, Axis::N, args);
   if (const std::int64_t size = ask(required); size != kAbsent) return size;
   if (const std::int64_t size = ask(index); size != kAbsent) return size;
   if (axis == Axis::N) {
@@ -182,7 +190,7 @@ std::vector<NamedFact> facts_of(ArgumentTable table) {
     if (has_axis(table, axis)) add(kAxisNames[i], FactType::size, size_fact(table, axis), std::nullopt);
   }
   for (const Argument& argument : table) {
-    if (argument.kind == ArgumentKind::index)
+    if (counts_sequences(argument))
       add_truth("varlen", {.kind = Fact::Kind::is_defined, .argument = &argument});
   }
   for (const Argument& argument : table) {

@@ -117,12 +117,19 @@ __attribute__((visibility("hidden"))) inline const PluginDescriptor* make_descri
 #define FLA_PLUGIN_OP(OP, ARGS) \
   FLA_PLUGIN_RECORD(fla_plugin_op_##OP, ::fla::dispatch::PluginRecord::op, #OP, "", sizeof(ARGS))
 
-/// Once in a plugin, outside namespaces, followed by braces.
-#define FLA_PLUGIN(NAME)                                                                     \
-  static void fla_plugin_register();                                                         \
-  FLA_PLUGIN_RECORD(fla_plugin_itself, ::fla::dispatch::PluginRecord::plugin, #NAME, "", 0); \
-  extern "C" FLA_API const ::fla::PluginDescriptor* fla_plugin();                            \
-  const ::fla::PluginDescriptor* fla_plugin() {                                              \
-    return ::fla::dispatch::detail::make_descriptor(#NAME, &fla_plugin_register);            \
-  }                                                                                          \
+#define FLA_PLUGIN_OF_KIND(NAME, KIND)                                                     \
+  static void fla_plugin_register();                                                       \
+  FLA_PLUGIN_RECORD(fla_plugin_itself, ::fla::dispatch::PluginRecord::KIND, #NAME, "", 0); \
+  extern "C" FLA_API const ::fla::PluginDescriptor* fla_plugin();                          \
+  const ::fla::PluginDescriptor* fla_plugin() {                                            \
+    return ::fla::dispatch::detail::make_descriptor(#NAME, &fla_plugin_register);          \
+  }                                                                                        \
   static void fla_plugin_register()
+
+/// Once in a plugin, outside namespaces, followed by braces.
+#define FLA_PLUGIN(NAME) FLA_PLUGIN_OF_KIND(NAME, plugin)
+
+/// In place of it where FLA_REGISTER_BACKEND registers everything: settings that name backends can then be
+/// checked before the plugin is loaded.
+#define FLA_MODULE(NAME) \
+  FLA_PLUGIN_OF_KIND(NAME, module) {}

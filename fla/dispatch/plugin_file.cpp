@@ -142,8 +142,9 @@ std::optional<PluginManifest> read_manifest(const Bytes& file, const Elf64_Shdr&
   std::optional<PluginManifest> found;
   for (const PluginRecord& record : records) {
     if (text_of(record.magic) != kPluginMagic) return std::nullopt;
-    if (record.kind != PluginRecord::plugin) continue;
+    if (record.kind != PluginRecord::plugin && record.kind != PluginRecord::module) continue;
     found = PluginManifest{.abi_version = record.abi_version,
+                           .complete = record.kind == PluginRecord::module,
                            .name = text_of(record.name),
                            .library_version = text_of(record.library_version),
                            .toolchain = text_of(record.toolchain),

@@ -17,6 +17,7 @@ struct PluginManifest {
   };
 
   std::uint32_t abi_version = 0;
+  bool complete = false;  ///< whether the records name everything that it registers
   std::string name, library_version, toolchain;
   std::vector<Op> ops;
 };

@@ -272,6 +272,7 @@ Plugins::File& Plugins::look_at(const std::string& path, const std::string& fold
       made.name = file.manifest->name;
       made.library_version = file.manifest->library_version;
       made.ops_known = true;
+      made.complete = file.manifest->complete;
       for (const PluginManifest::Op& op : file.manifest->ops) {
         add_once(made.ops, op.name);
         if (!op.backend.empty()) add_once(made.backends, op.name + "." + op.backend);
@@ -346,7 +347,25 @@ bool Plugins::may_serve(std::string_view op) const {
 
 bool Plugins::may_bring_ops() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(files_, [](const auto& file) { return file->state == State::found; });
+  return std::ranges::any_of(files_,
+                             [](const auto& file) { return file->state == State::found && !file->complete; });
+}
+
+bool Plugins::may_bring_backends(std::string_view op) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(files_, [op](const auto& file) {
+    return !file->complete && (file->waits_for(op) || (file->state == State::loading && file->serves(op)));
+  });
+}
+
+std::vector<std::string> Plugins::promised_backends() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> promised;
+  for (const auto& file : files_) {
+    if (file->state != State::loaded)
+      promised.insert(promised.end(), file->backends.begin(), file->backends.end());
+  }
+  return promised;
 }
 
 std::vector<std::string> Plugins::ops() const {

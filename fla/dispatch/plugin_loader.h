@@ -65,8 +65,13 @@ class Plugins {
   /// refused and not yet been reported for the op.
   bool may_serve(std::string_view op) const;
 
-  /// Whether a file that has not been loaded may bring ops that nobody has yet.
+  /// What files that have not been loaded may bring beyond what they say: ops that nobody has yet, backends
+  /// of that op.
   bool may_bring_ops() const;
+  bool may_bring_backends(std::string_view op) const;
+
+  /// "op.backend", as such files say; they may be refused yet.
+  std::vector<std::string> promised_backends() const;
 
   /// The ops that files say they serve which have not been loaded.
   std::vector<std::string> ops() const;
@@ -89,6 +94,7 @@ class Plugins {
     State state = State::found;
     std::string name, reason, library_version;
     bool ops_known = false;
+    bool complete = false;  ///< whether ops and backends are all that it registers
     std::vector<std::string> ops, backends;
     void* handle = nullptr;
     std::vector<std::string> reported;  ///< the ops that the registry has heard of it for

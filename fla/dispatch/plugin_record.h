@@ -14,7 +14,7 @@ namespace fla {
 
 /// Grows whenever a plugin of yesterday could not work with the library of today: PluginDescriptor,
 /// PluginRecord, the virtual members of BaseBackend, Recipe, Slot and Function.
-inline constexpr std::uint32_t kPluginAbi = 1;
+inline constexpr std::uint32_t kPluginAbi = 2;
 
 namespace dispatch {
 
@@ -49,7 +49,9 @@ inline constexpr std::string_view kToolchain =
 
 /// Plain bytes of a fixed size, so that files can be searched for them. Texts end with a zero.
 struct alignas(64) PluginRecord {
-  enum Kind : std::uint32_t { plugin = 1, op = 2 };
+  /// A module is a plugin that registers nothing beyond its records of ops: what it will bring is known
+  /// before it is loaded.
+  enum Kind : std::uint32_t { plugin = 1, op = 2, module = 3 };
 
   char magic[8];
   std::uint32_t abi_version;

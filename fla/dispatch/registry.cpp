@@ -214,10 +214,14 @@ std::string mismatch(const std::vector<const FunctionBase*>& functions, std::str
 }  // namespace
 
 std::string Registry::objection_to(const Arrival& arrival) const {
-  const KnownNames known = names();
   std::vector<PresentOp> present;
   for (const auto& [name, op] : ops_) {
-    PresentOp& its = present.emplace_back(PresentOp{.name = name, .backends = known.ops.at(name).backends});
+    PresentOp& its = present.emplace_back(PresentOp{.name = name});
+    // Those that are there, not those that files promise: this file's own are among them.
+    for (const auto& [recipe, origin] : recipes_) {
+      if (recipe.op == name) its.backends.emplace_back(recipe.name);
+    }
+    for (const Entry* entry : op.entries) its.backends.push_back(entry->name);
     for (const FunctionBase* function : op.functions)
       its.functions.push_back({function->name(), function->description().args_size});
   }
@@ -268,6 +272,16 @@ std::string Registry::admit(const Arrival& arrival, std::string_view called) {
   }
   make_stale();
   return "";
+}
+
+std::vector<const Entry*> Registry::available(std::string_view op) {
+  Lock lock(mutex_);
+  ensure_environment();
+  load(lock, op);
+  std::vector<const Entry*> found;
+  std::ranges::copy_if(op_named(op).entries, std::back_inserter(found),
+                       [](const Entry* entry) { return entry->availability.available; });
+  return found;
 }
 
 void Registry::load_again(std::string_view op) {

@@ -110,6 +110,9 @@ class Registry {
   /// The function of that name; a plugin that may have it is loaded. Throws InvalidArgument.
   const FunctionBase& function(std::string_view op, std::string_view name);
 
+  /// The op's backends that are available, whatever the settings say of them.
+  std::vector<const Entry*> available(std::string_view op);
+
   /// Loads what serves the op, if the op has been called before: for a plugin that came later.
   void load_again(std::string_view op);
 
@@ -161,6 +164,8 @@ class Registry {
   // ---- who is asked (snapshots.cpp)
   std::vector<Entry*> asking_order(const Op& op, const Policy& policy) const;
   Standing standing(const Op& op, const Entry& entry, std::string_view function, const Policy& policy) const;
+  /// Disabled, denied or neither, whether the backend is there or not.
+  Standing standing_by_policy(const Op& op, const Entry& entry, const Policy& policy) const;
   const Snapshot& build(const FunctionBase& function, Op& op);
   const Snapshot& build_plain(const FunctionBase& function, Op& op, const Policy& policy);
 

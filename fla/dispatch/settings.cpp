@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "fla/core/errors.h"
+#include "fla/core/index_checks.h"
 #include "fla/core/logging.h"
 #include "fla/core/threads.h"
 #include "fla/dispatch/config_watch.h"
@@ -152,12 +153,17 @@ KnownNames Registry::names() const {
   };
   for (const auto& [name, op] : ops_) {
     KnownNames::Op& its = known.ops[name];
-    its.complete = !plugins.may_serve(name);
+    its.complete = !plugins.may_bring_backends(name);
     for (const auto& [recipe, origin] : recipes_) {
       if (recipe.op == name) add(its.backends, recipe.name);
     }
     for (const Entry* entry : op.entries) add(its.backends, entry->name);
     for (const FunctionBase* function : op.functions) its.tables.push_back(function->description().arguments);
+  }
+  for (const std::string& backend : plugins.promised_backends()) {
+    const auto dot = backend.find('.');
+    if (const auto op = known.ops.find(backend.substr(0, dot)); op != known.ops.end())
+      add(op->second.backends, backend.substr(dot + 1));
   }
   known.complete = !plugins.may_bring_ops();
   return known;
@@ -185,6 +191,7 @@ void Registry::read_environment() {
   check_sense(next, nullptr);
   const auto level = log_level_of_environment();
   const int threads = thread_count_of_environment();
+  const bool index_checks = index_checks_of_environment();
   const bool traced = tracing();
   std::swap(variables_, variables);
   try {
@@ -199,6 +206,7 @@ void Registry::read_environment() {
       }
     }
     obey_thread_count(threads);
+    obey_index_checks(index_checks);
     obey_log_level(level);
   } catch (...) {
     std::swap(variables_, variables);

@@ -49,6 +49,10 @@ Standing Registry::standing(const Op& op, const Entry& entry, std::string_view f
   if (!entry.availability.available) return {"unavailable", entry.availability.reason};
   const Slot* slot = entry.slot(function);
   if (slot == nullptr || slot->run == nullptr) return {"not_implemented", "has no " + std::string(function)};
+  return standing_by_policy(op, entry, policy);
+}
+
+Standing Registry::standing_by_policy(const Op& op, const Entry& entry, const Policy& policy) const {
   const auto toggle = policy.enable.find(entry.name);
   const std::string variable(entry.info.env_var);
   if (toggle == policy.enable.end() && !entry.info.default_enable)
@@ -190,14 +194,11 @@ std::vector<OpStatus> Registry::status() {
                         .reason = entry->availability.reason,
                         .variables = {}};
       for (const Slot& slot : entry->slots) {
-        if (slot.run == nullptr) continue;
-        row.functions.emplace_back(slot.function);
-        const Standing where = standing(op, *entry, slot.function, policy);
-        if (where.state == "disabled" || where.state == "denied") {
-          row.enabled = false;
-          row.reason = where.reason;
-        }
+        if (slot.run != nullptr) row.functions.emplace_back(slot.function);
       }
+      const Standing where = standing_by_policy(op, *entry, policy);
+      row.enabled = where.state.empty();
+      if (!row.enabled && row.available) row.reason = where.reason;
       if (entry->backend != nullptr) {
         const auto own = entry->backend->variables();
         row.variables.assign(own.begin(), own.end());

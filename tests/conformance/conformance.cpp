@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/plugin.h"
 #include "fla/dispatch/registry.h"
@@ -29,6 +30,14 @@ const Suite& suite_of(std::string_view op) {
   if (op == "common") return common;
   if (op == "kda") return kda;
   throw InvalidArgument("op", "expected an op with a conformance suite, got '" + std::string(op) + "'");
+}
+
+/// Why calls cannot be made on the device; empty when they can.
+std::string absence(std::string_view op, Device device) {
+  if (device.is_cpu()) return "";
+  if (op == "common") return "stages run on cpu, not on " + to_string(device);
+  if (!why_no_cuda_device().empty()) return std::string(why_no_cuda_device());
+  return find_cuda_device(device) == nullptr ? "there is no " + to_string(device) : "";
 }
 
 /// Why the backend cannot be checked here; empty when it can.
@@ -83,6 +92,7 @@ Report run_check(std::string_view op, std::string_view backend, std::string_view
   }
   Report report{.op = std::string(op), .backend = std::string(backend), .check = std::string(name)};
   report.skipped = absence(op, backend);
+  if (report.skipped.empty()) report.skipped = absence(op, options.device);
   if (!report.skipped.empty()) return report;
   for (const Check& check : suite_of(op).checks) {
     if (check.name != name) continue;

@@ -7,12 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "fla/core/device.h"
+
 /// What every backend of an op must show before anybody trusts it, as a function: for the backends that are
 /// linked in, and for any that a program registers or loads.
 namespace fla::conformance {
 
 struct Options {
-  std::string golden_dir;  ///< files <op>*.safetensors; empty: no golden cases
+  std::string golden_dir{};  ///< files <op>*.safetensors; empty: no golden cases
+  Device device{};           ///< where the calls run; calls are made, and answers judged, on the host
   /// How many allocations the process has made so far, where somebody counts them; verifiers are held to
   /// making none.
   std::function<std::uint64_t()> allocations{};
@@ -21,7 +24,7 @@ struct Options {
 /// What one check of one backend found.
 struct Report {
   std::string op, backend, check;
-  std::string skipped{};                ///< why nothing was checked: the backend is not available here
+  std::string skipped{};                ///< why nothing was checked: the backend or the device is not there
   std::int64_t calls = 0;               ///< those that the backend took
   std::int64_t refused = 0;             ///< those that it did not, which is its right
   std::vector<std::string> failures{};  ///< one line each; at most a few of a kind

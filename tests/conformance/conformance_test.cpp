@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/registry.h"
 #include "tests/core/allocations.h"
@@ -48,6 +49,17 @@ TEST_P(Conformance, Holds) {
 INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::ValuesIn(subjects()), [](const auto& test) {
   return test.param.op + "_" + test.param.backend + "_" + test.param.check;
 });
+
+TEST(ConformanceSuite, ADeviceThatIsNotThereIsAReasonToSkip) {
+  conformance::Options options = kOptions;
+  options.device = {fla::DeviceType::cuda, 99};
+  const std::string reason(fla::why_no_cuda_device());
+  EXPECT_EQ(conformance::run_check("kda", "original", "random", options).skipped,
+            reason.empty() ? "there is no cuda:99" : reason);
+  EXPECT_EQ(
+      conformance::run_check("common", "original", conformance::checks("common").front(), options).skipped,
+      "stages run on cpu, not on cuda:99");
+}
 
 TEST(ConformanceSuite, NamesMustExist) {
   EXPECT_THROW(conformance::run_check("kda", "nobody", "random", kOptions), fla::InvalidArgument);

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <limits>
+#include <optional>
 
+#include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
 #include "fla/core/half.h"
 #include "fla/core/threads.h"
@@ -16,6 +17,8 @@
 #include "tests/conformance/kda_specs.h"
 #include "tests/conformance/kda_target.h"
 #include "tests/conformance/laid_out.h"
+#include "tests/conformance/pooled_call.h"
+#include "tests/conformance/surrounded.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
 
@@ -44,15 +47,48 @@ bool takes(Report& report, const KdaTarget& target, const KdaArgs& args) {
   return false;
 }
 
+/// Calls body(target) for both functions, on a device also with the call's indices here and there. What it
+/// throws is a failure of that target.
 template <class Body>
-void for_each_function(const Report& report, Body&& body) {
-  for (const std::string_view function : kKdaFunctions)
-    body(KdaTarget{std::string(function), report.backend});
+void for_each_target(Report& report, const Options& options, const KdaArgs& args, Body&& body) {
+  using Indices = DeviceCall::Indices;
+  const bool has_indices = args.cu_seqlens.defined() || args.state_indices.defined();
+  for (const std::string_view function : kKdaFunctions) {
+    for (const Indices indices : {Indices::on_device, Indices::on_host}) {
+      if (indices == Indices::on_host && (options.device.is_cpu() || !has_indices)) continue;
+      const KdaTarget target{std::string(function), report.backend, options.device, indices};
+      try {
+        body(target);
+      } catch (const DeviceLost&) {
+        throw;
+      } catch (const std::exception& error) {
+        fail(report, target, std::string("threw: ") + error.what(), args);
+      }
+    }
+  }
+}
+
+/// Why a backend takes no call here though it takes some on another kind of device; empty when it takes none
+/// there, either.
+std::string service_elsewhere(const Report& report, const Options& options) {
+  const Device other{options.device.is_cpu() ? DeviceType::cuda : DeviceType::cpu};
+  if (!other.is_cpu() && find_cuda_device(other) == nullptr) return "";
+  for (const KdaSpec& spec : few_kda_specs()) {
+    const KdaCase call = cases::make_kda_case(spec);
+    for (const std::string_view function : kKdaFunctions) {
+      if (!KdaTarget{std::string(function), report.backend, other}.ask(call.args).takes()) continue;
+      const KdaTarget here{std::string(function), report.backend, options.device};
+      return "serves " + to_string(other) + ": " + here.ask(call.args).reason;
+    }
+  }
+  return "";
 }
 
 /// A backend that takes no call of a suite was not tested by it.
-void expect_some_calls(Report& report) {
-  if (report.calls == 0)
+void expect_some_calls(Report& report, const Options& options) {
+  if (report.calls > 0) return;
+  report.skipped = service_elsewhere(report, options);
+  if (report.skipped.empty())
     report.failures.push_back("took none of " + std::to_string(report.refused) + " calls");
 }
 
@@ -71,46 +107,50 @@ void check_golden(Report& report, const Options& options) {
     const cases::Case golden = cases::read_case(file, "kda");
     const KdaArgs& args = golden.args_as<KdaArgs>();
     const KdaReference expected = expected_of(golden);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, args, [&](const KdaTarget& target) {
       if (!takes(report, target, args)) return;
       const std::string wrong = disagreement(target.run(args), expected, args);
       if (!wrong.empty())
         fail(report, target, std::filesystem::path(file).filename().string() + ": " + wrong, args);
     });
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
 
-void check_random(Report& report, const Options&) {
+void check_random(Report& report, const Options& options) {
   for (const KdaSpec& spec : kda_specs()) {
     const KdaCase call = cases::make_kda_case(spec);
     const KdaReference reference = cases::kda_reference(call.args);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!takes(report, target, call.args)) return;
       const std::string wrong = disagreement(target.run(call.args), reference, call.args);
       if (!wrong.empty())
         fail(report, target, std::string(cases::name_of(spec.data)) + " data: " + wrong, call.args);
     });
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
 
-void check_same_bits_twice(Report& report, const Options&) {
+void check_same_bits_twice(Report& report, const Options& options) {
   for (const KdaSpec& spec : few_kda_specs()) {
     const KdaCase call = cases::make_kda_case(spec);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!takes(report, target, call.args)) return;
       if (!same_bits(target.run(call.args), target.run(call.args)))
         fail(report, target, "other bits the second time", call.args);
     });
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
 
-void check_same_bits_with_any_threads(Report& report, const Options&) {
+void check_same_bits_with_any_threads(Report& report, const Options& options) {
+  if (!options.device.is_cpu()) {
+    report.skipped = "CPU threads take no part in a call on " + to_string(options.device);
+    return;
+  }
   for (const KdaSpec& spec : few_kda_specs()) {
     const KdaCase call = cases::make_kda_case(spec);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!takes(report, target, call.args)) return;
       set_num_threads(1);
       const KdaResult alone = target.run(call.args);
@@ -123,7 +163,7 @@ void check_same_bits_with_any_threads(Report& report, const Options&) {
       set_num_threads(0);
     });
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
 
 /// Sequence n of a call, as a call of its own over the same memory.
@@ -138,7 +178,7 @@ KdaArgs alone(const KdaArgs& args, std::int64_t n) {
   return one;
 }
 
-void check_same_bits_in_any_batch(Report& report, const Options&) {
+void check_same_bits_in_any_batch(Report& report, const Options& options) {
   std::vector<KdaSpec> specs;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     specs.push_back({.H = 2, .HV = 4, .K = 64, .V = 64, .lengths = {7, 0, 33, 16, 1, 64, 7}, .dtype = dtype});
@@ -149,7 +189,7 @@ void check_same_bits_in_any_batch(Report& report, const Options&) {
   for (const KdaSpec& spec : specs) {
     const KdaCase call = cases::make_kda_case(spec);
     const std::int64_t sequences = sizes_of(call.args).N;
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!takes(report, target, call.args)) return;
       const KdaResult together = target.run(call.args);
       for (std::int64_t n = 0; n < sequences; ++n) {
@@ -166,37 +206,8 @@ void check_same_bits_in_any_batch(Report& report, const Options&) {
       }
     });
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
-
-/// A call whose inputs lie between poison and whose outputs are poison, in buffers that show writes around
-/// them.
-struct Surrounded {
-  KdaArgs args;
-  std::vector<LaidOut> inputs, outputs;
-
-  Surrounded(const KdaArgs& source, auto&& layout_of) : args(source) {
-    inputs.reserve(16);
-    outputs.reserve(2);
-    for (const Argument& argument : KdaArgs::arguments()) {
-      if (!argument.is_tensor() || argument.kind == ArgumentKind::output) continue;
-      TensorView& tensor = argument.tensor(&args);
-      if (!tensor.defined()) continue;
-      inputs.push_back(LaidOut::copy_of(tensor, layout_of(argument, tensor.rank())));
-      tensor = inputs.back().view();
-    }
-    const KdaSizes size = sizes_of(args);
-    const std::array<std::int64_t, 4> o{size.B, size.T, size.HV, size.V};
-    outputs.emplace_back(o, args.v.dtype(), layout_of(*find_argument(KdaArgs::arguments(), "out"), 4));
-    args.out = outputs.back().view();
-    if (!args.output_final_state) return;
-    const std::array<std::int64_t, 4> state{size.N, size.HV, args.state_v_first ? size.V : size.K,
-                                            args.state_v_first ? size.K : size.V};
-    outputs.emplace_back(state, DType::f32,
-                         layout_of(*find_argument(KdaArgs::arguments(), "final_state"), 4));
-    args.final_state = outputs.back().view();
-  }
-};
 
 void check_surrounded(Report& report, const KdaTarget& target, const Surrounded& call) {
   if (!takes(report, target, call.args)) return;
@@ -213,11 +224,11 @@ void check_surrounded(Report& report, const KdaTarget& target, const Surrounded&
   }
 }
 
-void check_poison_around(Report& report, const Options&) {
+void check_poison_around(Report& report, const Options& options) {
   cases::Random random(5);
   for (const KdaSpec& spec : few_kda_specs()) {
     const KdaCase call = cases::make_kda_case(spec);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       const auto plain = [](const Argument&, int) { return Layout{}; };
       const auto padded = [](const Argument& argument, int rank) {
         return argument.kind == ArgumentKind::index ? Layout{} : Layout::padded(rank);
@@ -228,42 +239,49 @@ void check_poison_around(Report& report, const Options&) {
       check_surrounded(report, target, Surrounded(call.args, any));
     });
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
 
 /// What an earlier call left in scratch memory must not reach a later one.
-void check_leftovers(Report& report, const Options&) {
-  const std::array<std::array<std::int64_t, 2>, 3> channels{{{40, 56}, {64, 64}, {128, 128}}};
-  for (const auto& [K, V] : channels) {
+void check_leftovers(Report& report, const Options& options) {
+  const std::array<std::array<std::int64_t, 3>, 5> shapes{
+      {{21, 40, 56}, {21, 64, 64}, {21, 128, 128}, {1, 64, 64}, {1, 128, 128}}};
+  for (const auto& [T, K, V] : shapes) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      const KdaCase good = cases::make_kda_case({.B = 2, .T = 21, .H = 2, .K = K, .V = V, .dtype = dtype});
+      const KdaCase good = cases::make_kda_case({.B = 2, .T = T, .H = 2, .K = K, .V = V, .dtype = dtype});
       const KdaReference reference = cases::kda_reference(good.args);
       KdaCase bad = cases::make_kda_case({.B = 2, .T = 64, .H = 2, .K = 128, .V = 128, .dtype = dtype});
       for (const Tensor& tensor : bad.memory) {
         std::memset(tensor.data(), 0xff, static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
       }
-      for_each_function(report, [&](const KdaTarget& target) {
+      for_each_target(report, options, good.args, [&](const KdaTarget& target) {
         if (!takes(report, target, good.args)) return;
         if (target.ask(bad.args).takes()) (void)target.run(bad.args);
         const std::string wrong = disagreement(target.run(good.args), reference, good.args);
         if (!wrong.empty()) fail(report, target, "after a call full of NaN: " + wrong, good.args);
+        // With its outputs given, a call on a device is given a workspace full of NaN, too.
+        const Surrounded given(good.args);
+        if (!target.ask(given.args).takes()) return;
+        const std::string still_wrong = disagreement(target.run(given.args), reference, given.args);
+        if (!still_wrong.empty()) fail(report, target, "on memory full of NaN: " + still_wrong, given.args);
       });
     }
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
 
-void check_state_in_place(Report& report, const Options&) {
+void check_state_in_place(Report& report, const Options& options) {
+  const std::array<std::array<std::int64_t, 2>, 4> shapes{{{0, 48}, {1, 48}, {1, 64}, {19, 48}}};
   for (const bool v_first : {false, true}) {
-    for (const std::int64_t tokens : {0, 1, 19}) {
+    for (const auto& [tokens, V] : shapes) {
       const KdaCase call =
           cases::make_kda_case({.B = 2,
                                 .T = tokens,
                                 .H = 2,
                                 .K = 64,
-                                .V = 48,
+                                .V = V,
                                 .options = {.output_final_state = true, .state_v_first = v_first}});
-      for_each_function(report, [&](const KdaTarget& target) {
+      for_each_target(report, options, call.args, [&](const KdaTarget& target) {
         LaidOut state = LaidOut::copy_of(call.args.initial_state);
         KdaArgs in_place = call.args;
         in_place.initial_state = in_place.final_state = state.view();
@@ -277,15 +295,48 @@ void check_state_in_place(Report& report, const Options&) {
       });
     }
   }
-  expect_some_calls(report);
+  expect_some_calls(report, options);
 }
 
-void check_empty_calls(Report& report, const Options&) {
+/// States in slots of a pool that indices name: read, written or left alone as they say.
+void check_state_pool(Report& report, const Options& options) {
+  std::vector<KdaSpec> specs;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    specs.push_back({.B = 6, .T = 1, .H = 2, .HV = 4, .K = 64, .V = 64, .dtype = dtype});
+    specs.push_back({.B = 5, .T = 1, .H = 2, .K = 128, .V = 128, .dtype = dtype, .gate_dtype = dtype});
+    specs.push_back({.B = 4, .T = 19, .H = 1, .HV = 2, .K = 48, .V = 80, .dtype = dtype});
+    specs.push_back({.H = 2, .K = 64, .V = 64, .lengths = {7, 0, 33, 1, 64, 3}, .dtype = dtype});
+  }
+  using Writes = PooledCall::Writes;
+  std::uint64_t turn = 0;
+  for (KdaSpec spec : specs) {
+    for (const Writes writes : {Writes::in_place, Writes::moved, Writes::apart, Writes::nowhere}) {
+      ++turn;
+      spec.options.state_v_first = turn % 3 == 1;
+      spec.state_dtype = turn % 5 == 3 ? DType::bf16 : DType::f32;
+      const PooledCall::Kind kind{.writes = writes,
+                                  .skips = turn % 4 != 0,
+                                  .index_dtype = turn % 2 == 0 ? DType::i32 : DType::i64,
+                                  .seed = turn};
+      const KdaCase call = cases::make_kda_case(spec);
+      const KdaReference reference = cases::kda_reference(call.args);
+      for_each_target(report, options, PooledCall(call.args, kind).args(), [&](const KdaTarget& target) {
+        const PooledCall pooled(call.args, kind);  // of its own: a run changes the pool
+        if (!takes(report, target, pooled.args())) return;
+        const std::string wrong = pooled.wrong(target.run(pooled.args()), reference);
+        if (!wrong.empty()) fail(report, target, wrong, pooled.args());
+      });
+    }
+  }
+  if (report.calls == 0) report.skipped = "takes no call with state_indices";
+}
+
+void check_empty_calls(Report& report, const Options& options) {
   for (const KdaSpec& spec :
        {KdaSpec{.B = 2, .T = 0, .H = 2, .K = 32, .V = 32}, KdaSpec{.B = 0, .T = 9, .H = 2, .K = 32, .V = 32},
         KdaSpec{.H = 1, .K = 32, .V = 32, .lengths = {0, 0, 0}}}) {
     const KdaCase call = cases::make_kda_case(spec);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!takes(report, target, call.args)) return;
       const KdaResult result = target.run(call.args);
       if (bytes_of(result.final_state) != bytes_of(call.args.initial_state)) {
@@ -307,14 +358,14 @@ std::vector<KdaSpec> verifier_specs() {
   return specs;
 }
 
-void check_refusals_have_reasons(Report& report, const Options&) {
+void check_refusals_have_reasons(Report& report, const Options& options) {
   cases::Random random(9);
   for (const KdaSpec& spec : verifier_specs()) {
     const KdaCase call = cases::make_kda_case(spec);
     const Surrounded strided(call.args,
                              [&random](const Argument&, int rank) { return Layout::random(rank, random); });
     for (const KdaArgs& args : {call.args, strided.args}) {
-      for_each_function(report, [&](const KdaTarget& target) {
+      for_each_target(report, options, args, [&](const KdaTarget& target) {
         const KdaTarget::Answer answer = target.ask(args);
         ++(answer.takes() ? report.calls : report.refused);
         if (answer.takes() || answer.state == "not_implemented") return;
@@ -330,7 +381,10 @@ void check_refusals_have_reasons(Report& report, const Options&) {
 
 void check_verifier_is_pure(Report& report, const Options& options) {
   if (report.backend == "original") return;
-  const auto verify = [&](const KdaTarget& target, const KdaArgs& args) {
+  const auto verify = [&](const KdaTarget& target, const KdaArgs& host) {
+    std::optional<DeviceCall> there;
+    if (!target.device.is_cpu()) there.emplace(host, target.device, target.indices);
+    const KdaArgs& args = there ? there->args() : host;
     KdaArgs copy;
     std::memcpy(static_cast<void*>(&copy), &args, sizeof args);
     const KdaTarget::Answer first = target.ask(args);
@@ -346,7 +400,7 @@ void check_verifier_is_pure(Report& report, const Options& options) {
   };
   for (const KdaSpec& spec : verifier_specs()) {
     const KdaCase call = cases::make_kda_case(spec);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       ++report.calls;
       verify(target, call.args);
     });
@@ -355,7 +409,7 @@ void check_verifier_is_pure(Report& report, const Options& options) {
   const ScopedPolicy checked({.check_verifiers = true});
   for (const KdaSpec& spec : few_kda_specs()) {
     const KdaCase call = cases::make_kda_case(spec);
-    for_each_function(report, [&](const KdaTarget& target) {
+    for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!target.ask(call.args).takes()) return;
       try {
         (void)target.run(call.args);
@@ -375,6 +429,7 @@ constexpr std::array kChecks{
     Check{"poison_around", check_poison_around},
     Check{"leftovers", check_leftovers},
     Check{"state_in_place", check_state_in_place},
+    Check{"state_pool_by_index", check_state_pool},
     Check{"empty_calls", check_empty_calls},
     Check{"refusals_have_reasons", check_refusals_have_reasons},
     Check{"verifier_is_pure", check_verifier_is_pure},

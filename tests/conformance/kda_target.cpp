@@ -1,5 +1,6 @@
 #include "tests/conformance/kda_target.h"
 
+#include "fla/core/errors.h"
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
 
@@ -13,17 +14,27 @@ Policy only(const std::string& backend) {
           .require = {{"kda", backend}}};
 }
 
+KdaResult run_as_it_is(const KdaTarget& target, const KdaArgs& args) {
+  const bool chunk = target.function == "chunk_kda";
+  if (target.backend == "original")
+    return chunk ? original::chunk_kda(args) : original::fused_recurrent_kda(args);
+  const ScopedPolicy policy(only(target.backend));
+  return chunk ? chunk_kda(args) : fused_recurrent_kda(args);
+}
+
 }  // namespace
 
 KdaResult KdaTarget::run(const KdaArgs& args) const {
-  const bool chunk = function == "chunk_kda";
-  if (backend == "original") return chunk ? original::chunk_kda(args) : original::fused_recurrent_kda(args);
-  const ScopedPolicy policy(only(backend));
-  return chunk ? chunk_kda(args) : fused_recurrent_kda(args);
+  if (args.q.device() == device) return run_as_it_is(*this, args);
+  DeviceCall call(args, device, indices);
+  KdaResult result = call.bring_back(run_as_it_is(*this, call.args()));
+  if (!call.damage().empty()) throw Error(call.damage());
+  return result;
 }
 
 KdaTarget::Answer KdaTarget::ask(const KdaArgs& args) const {
   if (backend == "original") return {"selected", "", ""};
+  if (args.q.device() != device) return ask(DeviceCall(args, device, indices).args());
   const ScopedPolicy policy(only(backend));
   for (const Explanation::Row& row : explain("kda", function, args).rows) {
     if (row.name == backend) return {row.state, row.reason, row.place};

@@ -5,14 +5,20 @@
 #include <string_view>
 
 #include "fla/ops/kda/kda.h"
+#include "tests/conformance/device_call.h"
 
 namespace fla::conformance {
 
-/// One function of one backend of kda, or of the original kernel.
+/// One function of one backend of kda, or of the original kernel, on one device. Calls are given on the host
+/// and, on another device, stood for by a DeviceCall there; calls that are on the device already are taken as
+/// they are.
 struct KdaTarget {
   std::string function, backend;
+  Device device{};
+  DeviceCall::Indices indices = DeviceCall::Indices::on_device;
 
-  /// Runs the call there and nowhere else. Throws BackendError when the backend does not take it.
+  /// Runs the call there and nowhere else. Throws BackendError when the backend does not take it, Error when
+  /// something was written that is no output.
   KdaResult run(const KdaArgs& args) const;
 
   /// "selected" when the backend takes this call; otherwise its state, and the reason.

@@ -7,7 +7,8 @@
 namespace fla::conformance {
 namespace {
 
-constexpr std::int64_t kMargin = 128;  // bytes of poison on both sides
+constexpr std::int64_t kMargin = 128;    // bytes of poison on both sides, at least
+constexpr std::int64_t kAlignment = 64;  // of row-major elements, as of a Tensor's
 constexpr std::byte kPoison{0xff};
 
 }  // namespace
@@ -45,11 +46,13 @@ LaidOut::LaidOut(std::span<const std::int64_t> shape, DType dtype, const Layout&
     if (layout.reversed[axis]) first += step * std::max<std::int64_t>(shape[axis] - 1, 0);
     step *= std::max<std::int64_t>(shape[axis], 1);
   }
-  memory_ = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(step * element + 2 * kMargin),
-                                                     kPoison);
+  memory_ = std::make_shared<std::vector<std::byte>>(
+      static_cast<std::size_t>(step * element + 2 * kMargin + kAlignment), kPoison);
   before_ = *memory_;
-  view_ = TensorView(memory_->data() + kMargin + first * element, dtype, shape,
-                     std::span(strides.data(), shape.size()));
+  std::byte* start = memory_->data() + kMargin;
+  start += (kAlignment - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(start) % kAlignment)) %
+           kAlignment;
+  view_ = TensorView(start + first * element, dtype, shape, std::span(strides.data(), shape.size()));
 }
 
 LaidOut LaidOut::copy_of(const TensorView& source, const Layout& layout) {

@@ -115,6 +115,31 @@ const Defect kDefects[] = {
            if (f32 && fla::sizes_of(args).T == 0 && result.final_state.numel() > 0)
              result.final_state.as<float>()[0] += 1;
          }},
+    {.name = "ASlotThatIsWrittenForNobody",
+     .caught_by = {"state_pool_by_index"},
+     .after =
+         [](const KdaArgs& args, KdaResult& result) {
+           if (!args.state_indices.defined() || !result.final_state.defined()) return;
+           std::vector<bool> free(static_cast<std::size_t>(result.final_state.size(0)), true);
+           for (std::int64_t n = 0; n < args.state_indices.size(0); ++n) {
+             const std::int64_t slot = fla::slots_of(args, n).write;
+             if (slot >= 0) free[static_cast<std::size_t>(slot)] = false;
+           }
+           for (std::size_t slot = 0; slot < free.size(); ++slot) {
+             if (free[slot])
+               result.final_state.view().slice(0, static_cast<std::int64_t>(slot), 1).as<char>()[0] = 0;
+           }
+         }},
+    {.name = "AnOutputOfASkippedSequence",
+     .caught_by = {"state_pool_by_index"},
+     .after =
+         [](const KdaArgs& args, KdaResult& result) {
+           for (std::int64_t n = 0; args.state_indices.defined() && n < args.state_indices.size(0); ++n) {
+             const fla::TokenRange tokens = fla::tokens_of(args, n);
+             if (fla::slots_of(args, n).read < 0 && tokens.end > tokens.begin)
+               result.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, 1).as<char>()[1] = 1;
+           }
+         }},
     {.name = "AVerifierThatChangesItsMind",
      .caught_by = {"verifier_is_pure"},
      .verify = [](const KdaArgs&) { return turn++ % 2 == 0 ? fla::accept() : fla::refuse("not now"); }},

@@ -22,12 +22,13 @@ using fla_test::error_text;
   TENSOR(q, required, fla::kFloatTypes, "B T H K", "queries")                        \
   TENSOR(v, required, fla::kFloatTypes, "B T HV V", "values")                        \
   NUMBER(scale, "a number")                                                          \
-  TENSOR(state, optional, fla::kStateTypes, "N HV K V; turned: N HV V K", "a state") \
+  TENSOR(state, optional, fla::kStateTypes, "P HV K V; turned: P HV V K", "a state") \
   FLAG(turned, "the other layout")                                                   \
+  INDEX(slots, optional, fla::kIndexTypes, "N", "which state a sequence has")        \
   INDEX(cu_seqlens, optional, fla::kIndexTypes, "N+1", "where sequences begin")      \
   TENSOR(bias, optional, fla::kFloatTypes, "HV*K | HV K", "either shape")            \
   OUTPUT(out, fla::kFloatTypes, "B T HV V", "", "memory for the output")             \
-  OUTPUT(new_state, fla::kStateTypes, "N HV K V; turned: N HV V K", "state", "memory for the state")
+  OUTPUT(new_state, fla::kStateTypes, "P HV K V; turned: P HV V K", "state", "memory for the state")
 
 struct MixArgs {
   FLA_ARGUMENT_MEMBERS(MIX_ARGUMENTS)
@@ -59,7 +60,7 @@ struct Call {
 
 TEST(ArgumentTable, MeasuresARightCall) {
   const fla::AxisSizes sizes = Call().check();
-  const std::array<std::int64_t, fla::kAxes> expected{2, 3, 1, 2, 4, 5, 2, -1};
+  const std::array<std::int64_t, fla::kAxes> expected{2, 3, 1, 2, 4, 5, 2, 2, -1};
   for (int axis = 0; axis < fla::kAxes; ++axis) {
     EXPECT_EQ(sizes[static_cast<Axis>(axis)], expected[static_cast<std::size_t>(axis)])
         << fla::kAxisNames[static_cast<std::size_t>(axis)];
@@ -85,7 +86,7 @@ TEST(ArgumentTable, AFlagChangesTheShapeInForce) {
   call.args.new_state = {call.new_state.data(), DType::f32, {2, 2, 5, 4}};
   EXPECT_NO_THROW(call.check());
   const fla::ArgumentTable table = MixArgs::arguments();
-  EXPECT_EQ(fla::rule_in_force(table, *fla::find_argument(table, "state"), &call.args).text, "N HV V K");
+  EXPECT_EQ(fla::rule_in_force(table, *fla::find_argument(table, "state"), &call.args).text, "P HV V K");
 }
 
 TEST(ArgumentTable, IndicesSayHowManySequencesThereAre) {
@@ -96,6 +97,67 @@ TEST(ArgumentTable, IndicesSayHowManySequencesThereAre) {
   call.args.state = {four_states.data(), DType::f32, {4, 2, 4, 5}};
   call.args.new_state = {};
   EXPECT_EQ(call.check()[Axis::N], 4);
+}
+
+/// The call with three slots for its two sequences.
+struct PooledCall : Call {
+  std::array<float, 120> pool{}, new_pool{};
+  std::array<std::int64_t, 3> slots{};
+
+  PooledCall() {
+    args.cu_seqlens = {};
+    args.slots = {slots.data(), DType::i64, {2}};
+    args.state = {pool.data(), DType::f32, {3, 2, 4, 5}};
+    args.new_state = {new_pool.data(), DType::f32, {3, 2, 4, 5}};
+  }
+};
+
+TEST(ArgumentTable, WithSlotsToNameThePoolHasAnySize) {
+  PooledCall call;
+  EXPECT_EQ(call.check()[Axis::N], 2) << "as many sequences as batches, whatever the slots are";
+  EXPECT_EQ(call.check()[Axis::P], 3);
+  call.args.state = {};
+  EXPECT_EQ(call.check()[Axis::P], 3) << "the output tells";
+  call.args.new_state = {};
+  EXPECT_EQ(call.check()[Axis::P], -1) << "nobody tells";
+  call.args.new_state = {nullptr, DType::f32, {0, 2, 4, 5}};
+  EXPECT_EQ(call.check()[Axis::P], 0);
+}
+
+TEST(ArgumentTable, SlotsAreNamedForPackedSequencesToo) {
+  PooledCall call;
+  std::array<std::int32_t, 4> starts{};
+  call.args.cu_seqlens = {starts.data(), DType::i32, {4}};
+  call.args.slots = {call.slots.data(), DType::i64, {3}};
+  EXPECT_EQ(call.check()[Axis::N], 3);
+}
+
+TEST(ArgumentTable, SlotsAreHeldToTheNumberOfSequences) {
+  PooledCall call;
+  const auto text = [&call] { return error_text<fla::InvalidArgument>([&call] { call.check(); }); };
+  call.args.slots = {call.slots.data(), DType::i64, {3}};
+  EXPECT_EQ(text(), "slots: expected shape [N=2], got [3]");
+  call.args.slots = {call.slots.data(), DType::f32, {2}};
+  EXPECT_EQ(text(), "slots: expected dtype i32 or i64, got f32");
+  call.args.slots = {nullptr, DType::i32, {2}};
+  EXPECT_EQ(text(), "slots: expected i32[2] on cpu, got a null pointer");
+}
+
+TEST(ArgumentTable, PoolsHaveAsManySlots) {
+  PooledCall call;
+  const auto text = [&call] { return error_text<fla::InvalidArgument>([&call] { call.check(); }); };
+  call.args.new_state = {call.new_pool.data(), DType::f32, {2, 2, 4, 5}};
+  EXPECT_EQ(text(), "new_state: expected shape [P=3, HV=2, K=4, V=5], got [2, 2, 4, 5]");
+  call.args.state = {call.pool.data(), DType::f32, {3, 2, 5, 4}};
+  EXPECT_EQ(text(), "state: expected shape [P=3, HV=2, K=4, V=5], got [3, 2, 5, 4]");
+  call.args.slots = {};
+  EXPECT_EQ(text(), "state: expected shape [N=2, HV=2, K=4, V=5], got [3, 2, 5, 4]");
+}
+
+TEST(ArgumentTable, KnowsWhichIndexNamesSlots) {
+  const fla::ArgumentTable table = MixArgs::arguments();
+  for (const fla::Argument& argument : table)
+    EXPECT_EQ(argument.names_slots(), argument.name == "slots") << argument.name;
 }
 
 TEST(ArgumentTable, InPlaceIsTheSameElementsInTheSamePlaces) {

@@ -138,7 +138,27 @@ TEST(FromDlpack, RefusesAnUnknownDtypeAndLeavesItToTheCaller) {
 TEST(FromDlpack, RefusesAnUnknownDeviceAndLeavesItToTheCaller) {
   Foreign foreign;
   foreign.managed.tensor.device.type = 7;
-  EXPECT_EQ(foreign.refusal(), "dlpack: expected a CPU or CUDA tensor, got device type 7");
+  EXPECT_EQ(foreign.refusal(), "dlpack: expected a CPU or CUDA tensor, got device type 7 and index 0");
+  EXPECT_EQ(foreign.deleted, 0);
+}
+
+TEST(FromDlpack, TakesTheIndexOfACudaDevice) {
+  Foreign foreign;
+  foreign.managed.tensor.device = {fla::dlpack::kCuda, 3};
+  EXPECT_EQ(Tensor::from_dlpack(foreign.get()).device(), (fla::Device{fla::DeviceType::cuda, 3}));
+  foreign.managed.tensor.device = {fla::dlpack::kCudaManaged, 1};
+  EXPECT_EQ(Tensor::from_dlpack(foreign.get()).device(), (fla::Device{fla::DeviceType::cuda, 1}));
+  foreign.managed.tensor.device = {fla::dlpack::kCudaHost, 1};
+  EXPECT_TRUE(Tensor::from_dlpack(foreign.get()).device().is_cpu());
+}
+
+TEST(FromDlpack, RefusesAnImpossibleIndexAndLeavesItToTheCaller) {
+  Foreign foreign;
+  for (const std::int32_t index : {-1, 65536}) {
+    foreign.managed.tensor.device = {fla::dlpack::kCuda, index};
+    EXPECT_EQ(foreign.refusal(),
+              "dlpack: expected a CPU or CUDA tensor, got device type 2 and index " + std::to_string(index));
+  }
   EXPECT_EQ(foreign.deleted, 0);
 }
 

@@ -184,13 +184,6 @@ TEST(Tensor, CopiesShareMemoryAndTheLastOneFreesIt) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(Tensor, OnADeviceWithoutMemoryIsRefused) {
-  EXPECT_EQ(error_text<InvalidArgument>([] {
-              Tensor::empty({2}, DType::f32, Device{DeviceType::cuda, 0});
-            }),
-            "device: expected cpu, got cuda:0: this build has no CUDA memory");
-}
-
 TEST(Tensor, ImpossibleShapesAreRefused) {
   EXPECT_THROW(Tensor::empty({kHuge, kHuge}, DType::f32), InvalidArgument);
   EXPECT_THROW(Tensor::empty({-1}, DType::f32), InvalidArgument);

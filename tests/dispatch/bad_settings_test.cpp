@@ -53,6 +53,7 @@ const BadValue kBadValues[] = {
     {"MasterSwitch", "FLA_DISABLE_BACKEND_DISPATCH", "2", kSwitch + "'2'"},
     {"Toggle", "FLA_TEST_ALPHA", "enabled", kSwitch + "'enabled'"},
     {"CheckVerifiers", "FLA_CHECK_VERIFIERS", "y", kSwitch + "'y'"},
+    {"CheckIndices", "FLA_CHECK_INDICES", "always", kSwitch + "'always'"},
     {"OnFailure", "FLA_ON_FAILURE", "ignore", "expected raise or fallback, got 'ignore'"},
     {"LogLevel", "FLA_LOG_LEVEL", "verbose",
      "expected one of trace debug info warn error off, got 'verbose'"},

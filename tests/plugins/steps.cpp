@@ -7,6 +7,7 @@
 #include "fla/dispatch/call.h"
 #include "fla/fla.h"
 #include "tests/plugins/acme_sum.h"
+#include "tests/plugins/is_module.h"
 
 /// Does what its words say, one after the other, in a process in which nothing has happened before, and
 /// prints a line for each:
@@ -37,6 +38,7 @@ struct Call {
 std::string plugins() {
   std::string text;
   for (const fla::PluginStatus& plugin : fla::plugins()) {
+    if (fla_test::is_module(plugin.path)) continue;
     text += (text.empty() ? "" : "; ") + plugin.name + " " + plugin.state;
     if (!plugin.reason.empty()) text += ": " + plugin.reason;
   }
@@ -46,7 +48,7 @@ std::string plugins() {
 std::string rows(const fla::Explanation& explanation) {
   std::string text;
   for (const fla::Explanation::Row& row : explanation.rows) {
-    if (row.name == "cpu_simd") continue;
+    if (row.name == "cpu_simd" || row.name == "cuda_decode") continue;
     text += (text.empty() ? "" : "; ") + row.name + " " + row.state;
     if (!row.reason.empty()) text += ": " + row.reason;
   }

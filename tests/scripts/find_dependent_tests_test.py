@@ -218,6 +218,17 @@ class ThisTree(unittest.TestCase):
     def suites_in(self, path):
         return set(re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", (SOURCE / path).read_text(), re.M))
 
+    def of_label_gpu(self):
+        """Patterns of the tests that only a build with CUDA has; none where this build has it."""
+        if "FLA_HAS_CUDA:INTERNAL=ON" in (BUILD / "CMakeCache.txt").read_text():
+            return []
+        patterns = ["Sanitizer\\."]
+        for lists in (SOURCE / "tests").rglob("CMakeLists.txt"):
+            for words in re.findall(r"fla_test\(\w+ gpu\s([^)]*)\)", lists.read_text()):
+                sources = [lists.parent / word for word in words.split() if word.endswith(".cpp")]
+                patterns += [f"{suite}\\." for source in sources if source.is_file() for suite in self.suites_in(source)]
+        return patterns
+
     def test_the_backend_leads_to_the_tests_of_kda_and_not_to_those_of_the_core(self):
         found = self.dependent("backends/cpu_simd/kda.cpp")
         self.assertEqual(found, self.dependent("backends/cpu_simd/kernels.h"))
@@ -248,8 +259,8 @@ class ThisTree(unittest.TestCase):
         self.assertEqual(listed("-I", *numbers), self.dependent("tests/core/half_test.cpp"))
 
     def test_without_a_build_folder_the_names_are_a_part_of_those_with_one(self):
-        # The sources also name the tests that only builds with sanitizers, or without NVTX, have.
-        of_other_builds = re.compile(r"Fuzz\.|TraceSetting\..*WithoutNvtx")
+        # The sources also name the tests that only builds with sanitizers, without NVTX, or with CUDA have.
+        of_other_builds = re.compile("|".join(["Fuzz\\.", "TraceSetting\\..*WithoutNvtx", *self.of_label_gpu()]))
         scanned = dependent(SOURCE, "fla/core/tensor.h", options=("--scan",))
         self.assertGreater(len(scanned), 50)
         more = scanned - self.dependent("fla/core/tensor.h")

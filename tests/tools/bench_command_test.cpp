@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/tools/absent_device.h"
 #include "tests/tools/program.h"
 #include "tests/tools/temporary_folder.h"
 
@@ -12,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using Json = nlohmann::json;
 
@@ -87,6 +89,28 @@ TEST(BenchCommand, WritesNoPageForABadCall) {
   const Outcome outcome = fla(small_run({"--html", folder / "page.html", "--option", "scale=nan"}));
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(folder.contents(), IsEmpty());
+}
+
+TEST(BenchCommand, PrintsTheCommandAndTheCommit) {
+  const Outcome outcome = fla(small_run({}));
+  EXPECT_THAT(outcome.out, MatchesRegex("\\$ [^\n]*fla bench kda --shape B=1,T=20,[^\n]*\n(.|\n)*"));
+  EXPECT_THAT(Json::parse(fla(small_run({"--json"})).out).at("command").get<std::string>(),
+              HasSubstr("bench kda --shape"));
+}
+
+TEST(BenchCommand, MeasuresNothingOnADeviceThatIsNotThere) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      fla({"bench", "kda", "--device", "cuda:99", "--suite", "peers", "--html", folder / "page.html"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "fla: device: " + absence_of_cuda_99() + "\n");
+  EXPECT_THAT(folder.contents(), IsEmpty());
+}
+
+TEST(BenchCommand, TellsTheOptionsOfDevicesApart) {
+  EXPECT_EQ(fla({"bench", "kda", "--suite", "peers"}).err, "fla: suite: is for --device cuda\n");
+  EXPECT_EQ(fla(small_run({"--state-dtype", "bf16"})).err, "fla: state-dtype: is for --device cuda\n");
 }
 
 }  // namespace

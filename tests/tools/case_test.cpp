@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fla/ops/kda/kda.h"
 #include "tests/tools/temporary_folder.h"
+#include "tools/cases/accuracy.h"
 #include "tools/cases/kda_random.h"
+#include "tools/cases/kda_reference.h"
 
 namespace fla::cases {
 namespace {
@@ -19,11 +23,11 @@ std::string golden(const std::string& name) {
 }
 
 /// The tensors of a small call, under their names.
-std::vector<NamedTensor> small_call() {
-  const KdaCase made = make_kda_case({.T = 3, .H = 1, .K = 4, .V = 4});
+std::vector<NamedTensor> small_call(const KdaSpec& spec = {.T = 3, .H = 1, .K = 4, .V = 4}) {
+  const KdaCase made = make_kda_case(spec);
   std::vector<NamedTensor> tensors;
   for (const Argument& argument : KdaArgs::arguments()) {
-    if (!argument.is_tensor()) continue;
+    if (!argument.is_tensor() || argument.kind == ArgumentKind::output) continue;
     const TensorView& view = argument.tensor(static_cast<const void*>(&made.args));
     if (!view.defined()) continue;
     for (const Tensor& memory : made.memory) {
@@ -72,6 +76,77 @@ TEST(Case, NeedsAnOpFromTheFileOrTheCaller) {
   write_safetensors(folder / "a", small_call());
   EXPECT_THROW(read_case(folder / "a"), FileError);
   EXPECT_NO_THROW(validate(read_case(folder / "a", "kda")));
+}
+
+/// A file with four sequences over a pool of nine slots.
+std::vector<NamedTensor> pooled_call() {
+  return small_call({.B = 4, .T = 2, .H = 1, .K = 4, .V = 4, .pool = 9, .write_indices = true});
+}
+
+TEST(Case, HasAPoolToWriteToWhereItNamesSlots) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "a", pooled_call(), {{"op", "kda"}, {"output_final_state", "1"}});
+  const Case call = read_case(folder / "a");
+  EXPECT_THAT(call.warnings, IsEmpty());
+  EXPECT_NO_THROW(validate(call));
+  const KdaArgs& args = call.args_as<KdaArgs>();
+  ASSERT_TRUE(args.state_indices.defined() && args.state_write_indices.defined() &&
+              args.final_state.defined());
+  EXPECT_NE(args.final_state.data(), args.initial_state.data()) << "the input stays as it is";
+  const KdaReference reference = kda_reference(args);
+  for (const std::string_view function : call.op->functions) {
+    const std::vector<NamedTensor> results = run(call, function);
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_LT(kda_errors({results[0].tensor, results[1].tensor}, reference).worst(), 2e-5) << function;
+    for (std::int64_t slot = 0; slot < 9; ++slot) {
+      if (std::ranges::count(reference.slots, slot) > 0) continue;
+      EXPECT_EQ(
+          relative_error(results[1].tensor.view().slice(0, slot, 1), args.initial_state.slice(0, slot, 1)), 0)
+          << "slot " << slot;
+    }
+  }
+}
+
+TEST(Case, ShowsWhatARunWroteItself) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "a", pooled_call(), {{"op", "kda"}, {"output_final_state", "1"}});
+  const Case call = read_case(folder / "a");
+  const std::vector<NamedTensor> results = run(call, "chunk_kda");
+  const KdaArgs& args = call.args_as<KdaArgs>();
+  ASSERT_NE(relative_error(results[1].tensor, args.initial_state), 0);
+  for (std::int64_t n = 0; n < 4; ++n) args.state_indices.as<std::int64_t>()[n] = -1;
+  EXPECT_EQ(relative_error(run(call, "chunk_kda")[1].tensor, args.initial_state), 0) << "nothing was written";
+}
+
+TEST(Case, HasAPoolOfZerosInTheShapeOfWhatIsExpected) {
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> tensors = pooled_call();
+  std::erase_if(tensors, [](const NamedTensor& each) { return each.name == "initial_state"; });
+  write_safetensors(folder / "a", tensors, {{"op", "kda"}, {"output_final_state", "1"}});
+  EXPECT_THROW(validate(read_case(folder / "a")), FileError) << "nobody says how many slots there are";
+  tensors.push_back({"expect.final_state", Tensor::zeros({9, 1, 4, 4}, DType::f32)});
+  write_safetensors(folder / "a", tensors, {{"op", "kda"}});
+  const Case call = read_case(folder / "a");
+  EXPECT_NO_THROW(validate(call));
+  EXPECT_EQ(run(call, "chunk_kda")[1].tensor.size(0), 9);
+}
+
+TEST(Case, HasAPoolOnceTheOptionAsksForOne) {
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> tensors = pooled_call();
+  std::erase_if(tensors, [](const NamedTensor& each) { return each.name == "state_write_indices"; });
+  write_safetensors(folder / "a", tensors, {{"op", "kda"}});
+  Case call = read_case(folder / "a");
+  EXPECT_NO_THROW(validate(call));
+  EXPECT_EQ(run(call, "chunk_kda").size(), 1u) << "states are read, nobody asks for what becomes of them";
+  set_option(call.op->arguments, call.args.get(), "output_final_state", "1");
+  EXPECT_THROW(validate(call), FileError);
+  give_pools(call);
+  EXPECT_NO_THROW(validate(call));
+  EXPECT_EQ(run(call, "chunk_kda").size(), 2u);
+  set_option(call.op->arguments, call.args.get(), "output_final_state", "0");
+  give_pools(call);
+  EXPECT_EQ(run(call, "chunk_kda").size(), 1u);
 }
 
 TEST(SetOption, KnowsFlagsAndNumbersAlone) {

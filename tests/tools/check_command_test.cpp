@@ -5,9 +5,10 @@
 #include <set>
 #include <sstream>
 
-#include "fla/dispatch/registry.h"
+#include "tests/tools/absent_device.h"
 #include "tests/tools/program.h"
 #include "tests/tools/temporary_folder.h"
+#include "tools/cases/case.h"
 #include "tools/cases/safetensors.h"
 
 namespace fla::testing {
@@ -47,11 +48,16 @@ TEST(CheckCommand, PassesOnTheOriginalKernelAndEveryBackendThatAccepts) {
     backends.insert(row.at("backend"));
     functions.insert(row.at("function"));
   }
-  EXPECT_TRUE(backends.contains("original"));
-  const std::vector<OpStatus> all = ops();
-  for (const BackendStatus& backend : all.front().backends) {
-    EXPECT_EQ(backends.contains(std::string(backend.info.name)), backend.available) << backend.info.name;
+  std::set<std::string> expected{"original"};
+  for (const char* file : {"kda_decode_f32", "kda_hard_resets_f32"}) {
+    const cases::Case call = cases::read_case(golden(file));
+    for (const std::string_view function : call.op->functions) {
+      for (const Explanation::Row& row : call.op->explain(function, call.args.get()).rows) {
+        if (row.state == "selected" || row.state == "accepted") expected.insert(row.name);
+      }
+    }
   }
+  EXPECT_EQ(backends, expected);
   EXPECT_EQ(functions, (std::set<std::string>{"chunk_kda", "fused_recurrent_kda"}));
 }
 
@@ -95,6 +101,19 @@ TEST(CheckCommand, ChecksTheOthersBesidesABadFile) {
   const Outcome outcome = fla({"check", "missing", golden("kda_decode_f32"), "--json"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_FALSE(lines(outcome.out).empty());
+}
+
+TEST(CheckCommand, SaysWhereItRan) {
+  const Outcome outcome = fla({"check", golden("kda_decode_f32"), "--device", "cpu", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const Json& row : lines(outcome.out)) EXPECT_EQ(row.at("device"), "cpu");
+}
+
+TEST(CheckCommand, ChecksNothingOnADeviceThatIsNotThere) {
+  const Outcome outcome = fla({"check", golden("kda_decode_f32"), "--device", "cuda:99"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "fla: device: " + absence_of_cuda_99() + "\n");
 }
 
 }  // namespace

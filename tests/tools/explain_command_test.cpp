@@ -3,12 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/tools/absent_device.h"
 #include "tests/tools/program.h"
 
 namespace fla::testing {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -88,6 +90,49 @@ TEST(ExplainCommand, SaysWhichOpsAndSizesItKnows) {
             "fla: shape: expected a size of C, got none\n");
   EXPECT_EQ(fla({"explain", "kda", "--shape", "T=64,H=2,C=16"}).err,
             "fla: shape: expected a size of K, got none\n");
+}
+
+TEST(ExplainCommand, SaysThatADeviceIsNotThere) {
+  const std::vector<std::string> words{"explain", "kda", "--shape", kShape, "--device", "cuda:99"};
+  const std::string note = absence_of_cuda_99() + "; a call would be refused";
+  const Outcome text = fla(words);
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, EndsWith("\nnote: " + note + "\n"));
+  std::vector<std::string> with_json = words;
+  with_json.emplace_back("--json");
+  const Outcome json = fla(with_json);
+  ASSERT_EQ(json.code, 0) << json.err;
+  EXPECT_EQ(Json::parse(json.out).at("note"), note);
+  EXPECT_EQ(Json::parse(json.out).at("selected"), "original");
+}
+
+TEST(ExplainCommand, HasNoNoteForADeviceThatIsThere) {
+  const Outcome outcome = fla({"explain", "kda", "--shape", kShape, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(Json::parse(outcome.out).contains("note"));
+}
+
+TEST(ExplainCommand, AsksAboutAFileForADeviceThatIsNotThere) {
+  const Outcome outcome =
+      fla({"explain", "kda", "--in", golden("kda_varlen_gva_softplus_bf16"), "--device", "cuda:99"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("requires CPU tensors, got cuda:99"));
+}
+
+TEST(ExplainCommand, TakesAPoolOfStates) {
+  const Outcome outcome = fla({"explain", "kda", "--shape", "B=4,T=1,H=2,K=64,P=9", "--with", "initial_state",
+                               "--with", "final_state", "--with", "state_indices"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("kda.fused_recurrent_kda -> "));
+  EXPECT_EQ(fla({"explain", "kda", "--shape", "B=4,T=1,H=2,K=64,P=3", "--with", "initial_state", "--with",
+                 "final_state", "--with", "state_indices"})
+                .code,
+            2);
+}
+
+TEST(ExplainCommand, TakesOutputsOfLargeCalls) {
+  const Outcome outcome = fla({"explain", "kda", "--shape", kShape, "--with", "out"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 }  // namespace

@@ -67,5 +67,45 @@ TEST(KdaRandom, RepeatedKeysRepeatAndAreRewrittenWhole) {
   }
 }
 
+TEST(KdaRandom, PoolsAreCallsThatKdaTakesInPlaceAndApart) {
+  for (const std::int64_t slots : {0, 3, 10, 40}) {
+    for (const bool write_indices : {false, true}) {
+      for (const bool states : {false, true}) {
+        for (std::uint64_t seed = 1; seed < 20; ++seed) {
+          const KdaCase made = make_kda_case({.B = 12,
+                                              .T = 1,
+                                              .H = 1,
+                                              .K = 2,
+                                              .V = 3,
+                                              .index_dtype = seed % 2 == 0 ? DType::i32 : DType::i64,
+                                              .initial_state = states,
+                                              .pool = slots,
+                                              .write_indices = write_indices,
+                                              .seed = seed});
+          EXPECT_NO_THROW(validate_arguments(made.args));
+          EXPECT_EQ(made.args.final_state.size(0), slots);
+          EXPECT_EQ(made.args.state_write_indices.defined(), write_indices);
+          if (!states) continue;
+          KdaArgs in_place = made.args;
+          in_place.final_state = in_place.initial_state;
+          EXPECT_NO_THROW(validate_arguments(in_place));
+        }
+      }
+    }
+  }
+}
+
+TEST(KdaRandom, PoolsHaveSequencesOfEveryKind) {
+  const KdaCase made =
+      make_kda_case({.B = 60, .T = 1, .H = 1, .K = 1, .V = 1, .pool = 200, .write_indices = true});
+  int skipped = 0, unwritten = 0, copied = 0, shared = 0;
+  for (std::int64_t n = 0; n < 60; ++n) {
+    const auto [read, write] = slots_of(made.args, n);
+    ++(read < 0 ? skipped : write < 0 ? unwritten : copied);
+    if (n > 0 && read >= 0 && read == slots_of(made.args, n - 1).read) ++shared;
+  }
+  for (const int count : {skipped, unwritten, copied, shared}) EXPECT_GT(count, 3);
+}
+
 }  // namespace
 }  // namespace fla::cases

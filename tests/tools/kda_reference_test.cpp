@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -85,6 +86,56 @@ TEST(KdaReference, DoesNotDependOnStridesOrTheStatesLayout) {
       state.data(), DType::f32, std::array<std::int64_t, 4>{1, 2, 10, 6},
       std::array<std::int64_t, 4>{state.stride(0), state.stride(1), state.stride(3), state.stride(2)});
   EXPECT_EQ(kda_reference(turned.args).o, plain.o);
+}
+
+TEST(KdaReference, OfAPoolIsThatOfItsSequencesAlone) {
+  const KdaCase made = make_kda_case(
+      {.H = 1, .K = 4, .V = 3, .lengths = {2, 0, 5, 1, 3, 2, 2}, .pool = 20, .write_indices = true});
+  const KdaReference all = kda_reference(made.args);
+  ASSERT_EQ(all.slots.size(), 7u);
+  int skipped = 0;
+  for (std::int64_t n = 0; n < 7; ++n) {
+    const auto [read, write] = slots_of(made.args, n);
+    const TokenRange tokens = tokens_of(made.args, n);
+    EXPECT_EQ(all.slots[static_cast<std::size_t>(n)], write);
+    KdaReference one;
+    if (read < 0) {
+      ++skipped;
+      one.o.assign(static_cast<std::size_t>(3 * (tokens.end - tokens.begin)), 0.0);
+    } else {
+      KdaArgs alone = made.args;
+      for (TensorView* tensor : {&alone.q, &alone.k, &alone.v, &alone.g, &alone.beta})
+        *tensor = tensor->slice(1, tokens.begin, tokens.end - tokens.begin);
+      alone.initial_state = alone.initial_state.slice(0, read, 1);
+      alone.cu_seqlens = alone.state_indices = alone.state_write_indices = alone.final_state = {};
+      one = kda_reference(alone);
+      EXPECT_TRUE(one.slots.empty());
+      for (std::size_t i = 0; i < 12; ++i)
+        EXPECT_EQ(all.final_state.at(static_cast<std::size_t>(n) * 12 + i), one.final_state.at(i)) << n;
+    }
+    for (std::size_t i = 0; i < one.o.size(); ++i)
+      EXPECT_EQ(all.o.at(static_cast<std::size_t>(3 * tokens.begin) + i), one.o.at(i)) << n;
+  }
+  EXPECT_GT(skipped, 0);
+}
+
+TEST(KdaReference, ErrorsOfAPoolAreThoseOfTheSlotsThatWereWritten) {
+  const KdaCase made = make_kda_case({.B = 3, .T = 2, .H = 1, .K = 4, .V = 3, .pool = 5});
+  KdaResult result = original::chunk_kda(made.args);
+  const KdaReference reference = kda_reference(made.args);
+  EXPECT_LT(kda_errors(result, reference).worst(), 2e-5);
+  std::int64_t written = -1;
+  for (std::int64_t slot = 0; slot < 5; ++slot) {
+    if (std::ranges::count(reference.slots, slot) > 0) {
+      written = slot;
+    } else {
+      result.final_state.as<float>()[slot * 12] = std::nanf("");
+    }
+  }
+  EXPECT_LT(kda_errors(result, reference).worst(), 2e-5) << "nobody's slots may hold anything";
+  ASSERT_GE(written, 0);
+  result.final_state.as<float>()[written * 12] += 1;
+  EXPECT_GT(kda_errors(result, reference).final_state, 1e-2);
 }
 
 }  // namespace

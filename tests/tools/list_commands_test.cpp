@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fla/core/cuda_devices.h"
 #include "fla/dispatch/registry.h"
 #include "tests/tools/program.h"
 
@@ -47,6 +48,25 @@ TEST(OpsCommand, SaysWhatAToggleTurnedOff) {
       for (const Json& listed : json.at("backends")) {
         EXPECT_EQ(listed.at("enabled"), listed.at("name") != backend.info.name) << listed;
       }
+    }
+  }
+}
+
+TEST(OpsCommand, ListsDevicesOrWhyThereAreNone) {
+  for (const char* command : {"ops", "env"}) {
+    const Outcome outcome = fla({command, "--json"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json devices = Json::parse(outcome.out).at("devices");
+    EXPECT_EQ(devices.at(0).at("name"), "cpu");
+    EXPECT_EQ(devices.at(0).at("available"), true);
+    if (cuda_devices().empty()) {
+      ASSERT_EQ(devices.size(), 2u);
+      EXPECT_EQ(devices[1].at("name"), "cuda");
+      EXPECT_EQ(devices[1].at("available"), false);
+      EXPECT_EQ(devices[1].at("reason"), why_no_cuda_device());
+      EXPECT_THAT(fla({command}).out, HasSubstr("unavailable: " + std::string(why_no_cuda_device())));
+    } else {
+      EXPECT_EQ(devices.size(), 1 + cuda_devices().size());
     }
   }
 }

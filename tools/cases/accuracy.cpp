@@ -36,14 +36,18 @@ double element(const TensorView& tensor, std::int64_t offset) {
   throw InvalidArgument("x", "expected a tensor of floats, got " + tensor.describe());
 }
 
-double relative_error(const TensorView& x, std::span<const double> reference) {
+void ErrorSum::add(const TensorView& x, std::span<const double> reference) {
   if (x.numel() != static_cast<std::int64_t>(reference.size())) {
     throw InvalidArgument("x",
                           "expected " + std::to_string(reference.size()) + " elements, got " + x.describe());
   }
-  ErrorSum sum;
   const double* expected = reference.data();
-  for_each_offset(x, [&](std::int64_t offset) { sum.add(element(x, offset), *expected++); });
+  for_each_offset(x, [&](std::int64_t offset) { add(element(x, offset), *expected++); });
+}
+
+double relative_error(const TensorView& x, std::span<const double> reference) {
+  ErrorSum sum;
+  sum.add(x, reference);
   return sum.relative();
 }
 

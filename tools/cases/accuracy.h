@@ -18,6 +18,8 @@ class ErrorSum {
     difference_ += (x - reference) * (x - reference);
     norm_ += reference * reference;
   }
+  /// The elements of a float tensor on the CPU, strides honoured, against a row-major reference of as many.
+  void add(const TensorView& x, std::span<const double> reference);
   double relative() const {
     if (!finite_) return std::numeric_limits<double>::infinity();
     return std::sqrt(norm_ > 0 ? difference_ / norm_ : difference_);

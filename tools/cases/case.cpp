@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "fla/core/device_memory.h"
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
 
@@ -24,8 +25,7 @@ bool is_input(const Argument& argument) {
 /// Indices stay on the host, where every device may read them.
 Tensor on_device(const Tensor& tensor, const Argument& argument, Device device) {
   if (device.is_cpu() || argument.kind == ArgumentKind::index) return tensor;
-  throw InvalidArgument("device",
-                        "expected cpu, got " + to_string(device) + ": this build has no CUDA kernels");
+  return copy_to(tensor, device);
 }
 
 void read_tensor(const Safetensors& file, const Safetensors::Entry& entry, Device device, Case& call) {
@@ -49,6 +49,15 @@ void read_tensor(const Safetensors& file, const Safetensors::Entry& entry, Devic
     call.warnings.push_back("tensor '" + printable(entry.name) + "' is no input of " +
                             std::string(call.op->name) + " and is ignored");
   }
+}
+
+/// What a pool holds before a run: the states that the call starts from, or zeros.
+void fill_pool(const Case& call, const NamedTensor& pool) {
+  const Argument* output = find_argument(call.op->arguments, pool.name);
+  const Argument* before = find_argument(call.op->arguments, output->in_place_of);
+  const TensorView& states = before->tensor(static_cast<const void*>(call.args.get()));
+  const Tensor zeros = states.defined() ? Tensor() : Tensor::zeros(pool.tensor.shape(), pool.tensor.dtype());
+  copy(states.defined() ? states : zeros.view(), pool.tensor);
 }
 
 std::string op_named_by(const Safetensors& file, std::string_view op) {
@@ -85,10 +94,48 @@ Case read_case(const std::string& path, std::string_view op, Device device) {
       }
     }
     for (const Safetensors::Entry& entry : file.entries()) read_tensor(file, entry, device, call);
+    give_pools(call);
     return call;
   } catch (const InvalidArgument& error) {
     throw FileError(path, error.what());
   }
+}
+
+void give_pools(Case& call) {
+  void* const args = call.args.get();
+  const auto names_slots = [&](const Argument& argument) {
+    return argument.names_slots() && argument.tensor(args).defined();
+  };
+  if (std::ranges::none_of(call.op->arguments, names_slots)) return;
+  for (const Argument& output : call.op->arguments) {
+    if (output.kind != ArgumentKind::output || output.in_place_of.empty()) continue;
+    const auto given = std::ranges::find(call.pools, output.name, &NamedTensor::name);
+    const Argument* asked = find_argument(call.op->arguments, "output_" + std::string(output.name));
+    if (asked == nullptr || !asked->flag(args)) {
+      if (given == call.pools.end()) continue;
+      output.tensor(args) = {};
+      call.pools.erase(given);
+      continue;
+    }
+    if (given != call.pools.end()) continue;
+    const TensorView& states = find_argument(call.op->arguments, output.in_place_of)->tensor(args);
+    const auto expected = std::ranges::find(call.expected, output.name, &NamedTensor::name);
+    const TensorView like = states.defined()                  ? states
+                            : expected != call.expected.end() ? expected->tensor.view()
+                                                              : TensorView();
+    if (!like.defined()) continue;  // validation says what is missing
+    const Device device = call.op->arguments.front().tensor(args).device();
+    call.pools.push_back(
+        {std::string(output.name),
+         Tensor::empty(like.shape(), states.defined() ? states.dtype() : DType::f32, device)});
+    output.tensor(args) = call.pools.back().tensor;
+    fill_pool(call, call.pools.back());
+  }
+}
+
+std::vector<NamedTensor> run(const Case& call, std::string_view function) {
+  for (const NamedTensor& pool : call.pools) fill_pool(call, pool);
+  return call.op->run(function, call.args.get());
 }
 
 void validate(const Case& call) {

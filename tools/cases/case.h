@@ -19,6 +19,7 @@ struct Case {
   const Op* op = nullptr;
   std::shared_ptr<void> args;             ///< the op's argument struct, over `tensors`
   std::vector<NamedTensor> tensors;       ///< the memory of the arguments
+  std::vector<NamedTensor> pools;         ///< the memory of outputs of which a call writes single slots
   std::vector<NamedTensor> expected;      ///< results of the op, without "expect."
   std::vector<std::string> not_compared;  ///< other expectations, such as gradients
   std::vector<std::string> warnings;      ///< tensors and options that mean nothing to the op
@@ -33,6 +34,15 @@ struct Case {
 /// and must agree. A result that the file expects is asked for (output_final_state). Throws FileError. The
 /// arguments are complete but not validated: options may still be set.
 Case read_case(const std::string& file, std::string_view op = "", Device device = {});
+
+/// Gives a call that names slots and asks for a final state the pool to write it to, since the caller has to:
+/// one like the pool that it reads, or zeros in the shape of what the file expects. Takes it back from a call
+/// that asks no more. Reading does so, and it is to be done again once options were set.
+void give_pools(Case& call);
+
+/// Runs a function of the case's op. The pools that were given are first made as they were, so that a run
+/// shows what it wrote itself.
+std::vector<NamedTensor> run(const Case& call, std::string_view function);
 
 /// Throws FileError, with the file's name before the library's own words, unless the op could run this call.
 void validate(const Case& call);

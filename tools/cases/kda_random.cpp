@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "fla/core/half.h"
 #include "tools/cases/random.h"
@@ -101,7 +102,8 @@ class Builder {
     fill_qkv();
     fill_gates();
     if (!spec_.lengths.empty()) pack();
-    if (spec_.initial_state) start();
+    if (spec_.initial_state) made_.args.initial_state = make_states();
+    if (spec_.pool) choose_slots();
     return std::move(made_);
   }
 
@@ -199,26 +201,62 @@ class Builder {
     fill_all(args.dt_bias, [&] { return 0.5f * random_.normal(); });
   }
 
-  void pack() {
-    const auto count = static_cast<std::int64_t>(spec_.lengths.size()) + 1;
-    made_.args.cu_seqlens = make_tensor({count}, spec_.index_dtype);
-    std::int64_t end = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
+  TensorView make_indices(const std::vector<std::int64_t>& entries) {
+    const Tensor made = make_tensor({static_cast<std::int64_t>(entries.size())}, spec_.index_dtype);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
       if (spec_.index_dtype == DType::i32) {
-        made_.args.cu_seqlens.as<std::int32_t>()[i] = static_cast<std::int32_t>(end);
+        made.as<std::int32_t>()[i] = static_cast<std::int32_t>(entries[i]);
       } else {
-        made_.args.cu_seqlens.as<std::int64_t>()[i] = end;
+        made.as<std::int64_t>()[i] = entries[i];
       }
-      if (i + 1 < count) end += spec_.lengths[static_cast<std::size_t>(i)];
     }
+    return made;
   }
 
-  void start() {
-    const std::int64_t N = spec_.lengths.empty() ? spec_.B : static_cast<std::int64_t>(spec_.lengths.size());
+  void pack() {
+    std::vector<std::int64_t> starts{0};
+    for (const std::int64_t length : spec_.lengths) starts.push_back(starts.back() + length);
+    made_.args.cu_seqlens = make_indices(starts);
+  }
+
+  std::int64_t sequences() const {
+    return spec_.lengths.empty() ? spec_.B : static_cast<std::int64_t>(spec_.lengths.size());
+  }
+
+  TensorView make_states() {
     const bool v_first = made_.args.state_v_first;
-    made_.args.initial_state = make_tensor(
-        {N, spec_.HV, v_first ? spec_.V : spec_.K, v_first ? spec_.K : spec_.V}, spec_.state_dtype);
-    fill_all(made_.args.initial_state, [&] { return 0.3f * random_.normal(); });
+    const Tensor states = make_tensor({spec_.pool.value_or(sequences()), spec_.HV,
+                                       v_first ? spec_.V : spec_.K, v_first ? spec_.K : spec_.V},
+                                      spec_.state_dtype);
+    fill_all(states, [&] { return 0.3f * random_.normal(); });
+    return states;
+  }
+
+  void choose_slots() {
+    KdaArgs& args = made_.args;
+    std::vector<std::int64_t> free(static_cast<std::size_t>(*spec_.pool));
+    std::iota(free.begin(), free.end(), 0);
+    const auto take = [&]() -> std::int64_t {
+      if (free.empty()) return -1;
+      std::swap(
+          free.back(),
+          free[static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(free.size()) - 1))]);
+      const std::int64_t slot = free.back();
+      free.pop_back();
+      return slot;
+    };
+    std::vector<std::int64_t> read, write;
+    for (std::int64_t n = 0; n < sequences(); ++n) {
+      const bool share = spec_.write_indices && n > 0 && random_.chance(0.25f);
+      read.push_back(random_.chance(0.25f) ? -1 - n : share ? read.back() : take());
+    }
+    for (std::int64_t n = 0; spec_.write_indices && n < sequences(); ++n)
+      write.push_back(random_.chance(0.25f) ? -7 : take());
+    args.state_indices = make_indices(read);
+    // Somebody has to have the slots; what is written needs a place that the caller gives.
+    if (args.output_final_state || spec_.write_indices || !spec_.initial_state)
+      args.final_state = make_states();
+    if (spec_.write_indices) args.state_write_indices = make_indices(write);
   }
 
   KdaSpec spec_;

@@ -37,6 +37,13 @@ struct KdaSpec {
   DType index_dtype = DType::i64;
   KdaData data = KdaData::random;
   bool initial_state = true;
+  /// States are in a pool of so many slots, of which sequences have any by state_indices: about one in four
+  /// is skipped, and every one for which no slot is left. With write_indices states go to slots that nobody
+  /// reads, some of them nowhere, and sequences may share the slot that they read. final_state, where it is
+  /// asked for, is given and holds numbers, which slots that are not written keep; it may be exchanged for
+  /// initial_state. Without a pool there are no indices.
+  std::optional<std::int64_t> pool{};
+  bool write_indices = false;
   bool fused_projection = false;  ///< q, k, v, g and beta are slices of one row a token where dtypes allow it
   /// Numbers and flags of the call; its tensors are not looked at. g is raw with use_gate_in_kernel, and beta
   /// with use_beta_sigmoid_in_kernel; q and k are normalised already without use_qk_l2norm_in_kernel.
@@ -49,7 +56,7 @@ struct KdaCase {
   std::vector<Tensor> memory;  ///< what the arguments' views point to
 };
 
-/// No outputs are given: the call makes its own.
+/// No outputs are given, but for the final_state of a pool: the call makes its own.
 KdaCase make_kda_case(const KdaSpec& spec);
 
 }  // namespace fla::cases

@@ -15,10 +15,10 @@ struct Tokens {
   Index batch, begin, end;
 };
 
-Index cu_seqlen(const TensorView& cu_seqlens, Index i) {
-  const Index offset = i * cu_seqlens.stride(0);
-  return cu_seqlens.dtype() == DType::i32 ? cu_seqlens.as<std::int32_t>()[offset]
-                                          : cu_seqlens.as<std::int64_t>()[offset];
+Index index(const TensorView& indices, Index i) {
+  const Index offset = i * indices.stride(0);
+  return indices.dtype() == DType::i32 ? indices.as<std::int32_t>()[offset]
+                                       : indices.as<std::int64_t>()[offset];
 }
 
 Index sequences(const KdaArgs& args) {
@@ -27,7 +27,16 @@ Index sequences(const KdaArgs& args) {
 
 Tokens tokens(const KdaArgs& args, Index sequence) {
   if (!args.cu_seqlens.defined()) return {sequence, 0, args.q.size(1)};
-  return {0, cu_seqlen(args.cu_seqlens, sequence), cu_seqlen(args.cu_seqlens, sequence + 1)};
+  return {0, index(args.cu_seqlens, sequence), index(args.cu_seqlens, sequence + 1)};
+}
+
+Index slot_read(const KdaArgs& args, Index sequence) {
+  return args.state_indices.defined() ? index(args.state_indices, sequence) : sequence;
+}
+
+Index slot_written(const KdaArgs& args, Index sequence) {
+  const Index read = slot_read(args, sequence);
+  return read >= 0 && args.state_write_indices.defined() ? index(args.state_write_indices, sequence) : read;
 }
 
 /// The channels of tensor[batch, token, head, :].
@@ -77,14 +86,14 @@ double beta_at(const KdaArgs& args, Index batch, Index token, Index head) {
   return value;
 }
 
-Row starting_state(const KdaArgs& args, Index sequence, Index head, Index K, Index V) {
+Row starting_state(const KdaArgs& args, Index slot, Index head, Index K, Index V) {
   Row state(static_cast<std::size_t>(K * V), 0.0);
   const TensorView& given = args.initial_state;
-  if (!given.defined()) return state;
+  if (!given.defined() || slot < 0) return state;
   const int k_axis = args.state_v_first ? 3 : 2, v_axis = args.state_v_first ? 2 : 3;
   for (Index k = 0; k < K; ++k) {
     for (Index v = 0; v < V; ++v) {
-      const Index at = sequence * given.stride(0) + head * given.stride(1) + k * given.stride(k_axis) +
+      const Index at = slot * given.stride(0) + head * given.stride(1) + k * given.stride(k_axis) +
                        v * given.stride(v_axis);
       state[static_cast<std::size_t>(k * V + v)] = element(given, at);
     }
@@ -100,8 +109,13 @@ KdaHead kda_reference_head(const KdaArgs& args, Index sequence, Index head) {
   const double scale = args.scale ? static_cast<double>(*args.scale) : 1 / std::sqrt(static_cast<double>(K));
   const auto [batch, begin, end] = tokens(args, sequence);
 
-  KdaHead result{.o = {}, .state = starting_state(args, sequence, head, K, V)};
+  const Index slot = slot_read(args, sequence);
+  KdaHead result{.o = {}, .state = starting_state(args, slot, head, K, V)};
   result.o.reserve(static_cast<std::size_t>((end - begin) * V));
+  if (slot < 0) {
+    result.o.resize(static_cast<std::size_t>((end - begin) * V), 0.0);
+    return result;
+  }
   for (Index t = begin; t < end; ++t) {
     Row q = row(args.q, batch, t, key_head), k = row(args.k, batch, t, key_head);
     Row g = row(args.g, batch, t, head);
@@ -141,6 +155,9 @@ KdaReference kda_reference(const KdaArgs& args) {
   KdaReference reference;
   reference.o.resize(static_cast<std::size_t>(args.q.size(0) * T * HV * V));
   reference.final_state.resize(static_cast<std::size_t>(N * HV * K * V));
+  if (args.state_indices.defined()) {
+    for (Index n = 0; n < N; ++n) reference.slots.push_back(slot_written(args, n));
+  }
   parallel_for(N * HV, [&](Index task, int) {
     const Index n = task / HV, head = task % HV;
     const KdaHead one = kda_reference_head(args, n, head);
@@ -164,8 +181,19 @@ KdaReference kda_reference(const KdaArgs& args) {
 
 KdaErrors kda_errors(const KdaResult& result, const KdaReference& reference) {
   KdaErrors errors{.o = relative_error(result.o, reference.o)};
-  if (result.final_state.defined())
+  if (!result.final_state.defined()) return errors;
+  if (reference.slots.empty()) {
     errors.final_state = relative_error(result.final_state, reference.final_state);
+    return errors;
+  }
+  ErrorSum sum;
+  const std::size_t size = reference.final_state.size() / reference.slots.size();
+  for (std::size_t n = 0; n < reference.slots.size(); ++n) {
+    if (reference.slots[n] < 0) continue;
+    sum.add(result.final_state.view().slice(0, reference.slots[n], 1),
+            std::span(reference.final_state).subspan(n * size, size));
+  }
+  errors.final_state = sum.relative();
   return errors;
 }
 

@@ -12,9 +12,12 @@ namespace fla::cases {
 struct KdaReference {
   std::vector<double> o;            ///< [B, T, HV, V]
   std::vector<double> final_state;  ///< [N, HV, K, V], or [N, HV, V, K] with state_v_first
+  /// The slot of a result's final_state that holds sequence n's state, negative: none does. Empty: slot n.
+  std::vector<std::int64_t> slots{};
 };
 
-/// The arguments must be valid and lie on the CPU.
+/// The arguments must be valid and lie on the CPU. Of a sequence that is skipped, o and final_state are
+/// zeros.
 KdaReference kda_reference(const KdaArgs& args);
 
 /// One value head of one sequence alone.
@@ -24,7 +27,7 @@ struct KdaHead {
 };
 KdaHead kda_reference_head(const KdaArgs& args, std::int64_t sequence, std::int64_t head);
 
-/// The larger of the errors of a result's o and, where it is there, final_state.
+/// The errors of a result's o and, where it is there, of the slots of final_state that were written.
 struct KdaErrors {
   double o = 0, final_state = 0;
   double worst() const { return o > final_state ? o : final_state; }

@@ -6,7 +6,9 @@ include(CMakePackageConfigHelpers)
 set(FLA_PUBLIC_HEADERS
   fla/fla.h
   fla/core/arguments.h
+  fla/core/cuda_devices.h
   fla/core/device.h
+  fla/core/device_memory.h
   fla/core/dtype.h
   fla/core/environment.h
   fla/core/errors.h
@@ -17,6 +19,7 @@ set(FLA_PUBLIC_HEADERS
   fla/core/tensor.h
   fla/core/threads.h
   fla/core/version.h
+  fla/core/workspace.h
   fla/dispatch/backend.h
   fla/dispatch/breaker.h
   fla/dispatch/config.h

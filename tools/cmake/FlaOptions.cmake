@@ -2,27 +2,7 @@
 # line in FLA_LEFT_OUT, which the summary prints.
 
 set(FLA_LEFT_OUT)
-
-string(TOUPPER "${FLA_CUDA}" FLA_CUDA)
-if(NOT FLA_CUDA MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "FLA_CUDA: expected AUTO, ON or OFF, got ${FLA_CUDA}")
-endif()
-if(NOT FLA_CUDA STREQUAL "OFF")
-  find_program(FLA_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATH_SUFFIXES bin PATHS /usr/local/cuda/bin)
-  mark_as_advanced(FLA_NVCC)
-endif()
-if(FLA_CUDA STREQUAL "ON")
-  if(NOT FLA_NVCC)
-    message(FATAL_ERROR "FLA_CUDA=ON: needs nvcc, which was not found in PATH, CUDA_HOME or /usr/local/cuda")
-  endif()
-  message(FATAL_ERROR "FLA_CUDA=ON: fla ${PROJECT_VERSION} has no CUDA kernels; use AUTO or OFF")
-elseif(FLA_CUDA STREQUAL "OFF")
-  list(APPEND FLA_LEFT_OUT "CUDA kernels: FLA_CUDA=OFF")
-elseif(FLA_NVCC)
-  list(APPEND FLA_LEFT_OUT "CUDA kernels: fla ${PROJECT_VERSION} has none (nvcc is here: ${FLA_NVCC})")
-else()
-  list(APPEND FLA_LEFT_OUT "CUDA kernels: fla ${PROJECT_VERSION} has none (and no nvcc was found)")
-endif()
+include(FlaCuda)
 
 # Named ranges for profilers need the CUDA toolkit's headers and nothing else of it.
 if(NOT FLA_CUDA STREQUAL "OFF")

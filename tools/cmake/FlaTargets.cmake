@@ -18,11 +18,15 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 add_library(fla_warnings INTERFACE)
-target_compile_options(fla_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast
-                                              -Wcast-qual -Werror)
+set(warnings -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wcast-qual -Werror)
+target_compile_options(fla_warnings INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic;-Wold-style-cast>"
+  # The code that nvcc makes for the host compiler has line directives and casts of its own.
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=$<JOIN:${warnings},$<COMMA>>>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # Its -Wrestrict takes a string literal plus a std::string for overlapping memory.
-  target_compile_options(fla_warnings INTERFACE -Wno-restrict)
+  target_compile_options(fla_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>
+                                                $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict>)
 endif()
 
 if(FLA_SANITIZE)

@@ -2,24 +2,32 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "fla/core/errors.h"
 #include "tools/cases/atomic_file.h"
+#include "tools/fla/bench_cuda.h"
 #include "tools/fla/command.h"
+#include "tools/fla/devices.h"
 #include "tools/fla/machine.h"
 #include "tools/fla/made_up_call.h"
+#include "tools/fla/peers.h"
 
 namespace fla::command {
 namespace {
 
 struct Options {
-  std::string op, device = "cpu", gates = "random", function, html;
-  std::vector<std::string> shapes, cases, dtypes{"f32"}, backends, options;
+  std::string op, device = "cpu", suite, gates = "random", function, html;
+  std::vector<std::string> shapes, cases, dtypes, state_dtypes, backends, options;
   std::vector<int> threads;
   int repetitions = 0;
-  double seconds = 1;
+  std::optional<double> seconds;
   bool json = false;
+
+  bool has_case(const std::string& name) const {
+    return cases.empty() || std::ranges::count(cases, name) > 0;
+  }
 };
 
 std::vector<BenchCase> default_cases() {
@@ -32,7 +40,7 @@ std::vector<BenchCase> cases_for(const Options& options) {
   for (const std::string& shape : options.shapes) cases.push_back({shape, parse_shape(shape)});
   if (!cases.empty()) return cases;
   for (const BenchCase& each : default_cases()) {
-    if (options.cases.empty() || std::ranges::count(options.cases, each.name) > 0) cases.push_back(each);
+    if (options.has_case(each.name)) cases.push_back(each);
   }
   return cases;
 }
@@ -46,49 +54,130 @@ std::vector<int> default_threads() {
   return threads;
 }
 
-BenchRequest request_from(const Options& options) {
-  if (options.op != "kda") throw InvalidArgument("op", "expected kda, got '" + options.op + "'");
-  if (const Device device = parse_device(options.device); !device.is_cpu()) {
-    throw InvalidArgument("device",
-                          "expected cpu, got " + to_string(device) + ": this build has no CUDA kernels");
+std::vector<DType> dtypes_from(const std::vector<std::string>& names, DType otherwise) {
+  std::vector<DType> types;
+  for (const std::string& name : names) types.push_back(parse_dtype(name));
+  return types.empty() ? std::vector{otherwise} : types;
+}
+
+cases::KdaData data_from(const std::string& name) {
+  if (const auto data = cases::kda_data_from_name(name)) return *data;
+  std::string names;
+  for (const cases::KdaData data : cases::kAllKdaData) {
+    names += (names.empty() ? "" : ", ") + std::string(cases::name_of(data));
   }
+  throw InvalidArgument("gates", "expected one of " + names + ", got '" + name + "'");
+}
+
+/// Throws InvalidArgument for an option that was given and means nothing on this device.
+void refuse_unless_default(bool is_default, const char* option, const char* device) {
+  if (!is_default) throw InvalidArgument(option, std::string("is for --device ") + device);
+}
+
+BenchRequest request_from(const Options& options) {
+  refuse_unless_default(options.suite.empty(), "suite", "cuda");
+  refuse_unless_default(options.state_dtypes.empty(), "state-dtype", "cuda");
   BenchRequest request;
   request.cases = cases_for(options);
-  for (const std::string& dtype : options.dtypes) request.dtypes.push_back(parse_dtype(dtype));
+  request.dtypes = dtypes_from(options.dtypes, DType::f32);
   request.threads = options.threads.empty() ? default_threads() : options.threads;
-  const auto gates = cases::kda_data_from_name(options.gates);
-  if (!gates) {
-    std::string names;
-    for (const cases::KdaData data : cases::kAllKdaData) {
-      names += (names.empty() ? "" : ", ") + std::string(cases::name_of(data));
-    }
-    throw InvalidArgument("gates", "expected one of " + names + ", got '" + options.gates + "'");
-  }
-  request.gates = *gates;
+  request.gates = data_from(options.gates);
   request.function = options.function;
   request.backends = options.backends;
   request.options = parse_settings(options.options, "1");
   request.repetitions = options.repetitions;
-  request.seconds = options.seconds;
+  request.seconds = options.seconds.value_or(request.seconds);
   return request;
 }
 
-ExitCode bench(const Options& options) {
-  if (!options.html.empty()) cases::AtomicFile::check_writable(options.html);
-  const BenchRequest request = request_from(options);
-  const BenchReport report = [&request] {
+/// A case by its shape; N packed sequences are about equally long.
+CudaCase cuda_case(const std::string& shape, DType state_dtype) {
+  CudaCase made{.name = shape, .sizes = parse_shape(shape), .state_dtype = state_dtype};
+  const std::int64_t packed = made.sizes[Axis::N], T = made.sizes[Axis::T];
+  for (std::int64_t i = 0; i < packed; ++i) made.lengths.push_back((i + 1) * T / packed - i * T / packed);
+  return made;
+}
+
+/// Whether states are [V, K], if an option says so.
+std::optional<bool> layout_from(const Settings& settings) {
+  std::optional<bool> v_first;
+  for (const auto& [name, value] : settings) {
+    if (name == "state_v_first") v_first = value == "1";
+  }
+  return v_first;
+}
+
+std::vector<CudaCase> cuda_cases_for(const Options& options, const Settings& settings) {
+  const std::vector<DType> states = dtypes_from(options.state_dtypes, DType::f32);
+  const std::optional<bool> v_first = layout_from(settings);
+  std::vector<CudaCase> list;
+  for (const std::string& shape : options.shapes) {
+    for (const DType state : states) list.push_back(cuda_case(shape, state));
+  }
+  if (options.shapes.empty() && options.has_case("prefill")) {
+    list = options.suite.empty() ? std::vector{cuda_case("T=8192,H=32,K=128", DType::f32)} : peers_forward();
+    if (options.suite.empty()) list.front().name = "prefill";
+  }
+  for (CudaCase& each : list) each.state_v_first = v_first.value_or(false);
+  if (!options.shapes.empty() || !options.has_case("decode")) return list;
+  for (CudaCase& each : peers_decode()) {
+    if (options.suite.empty()) each.published.clear();
+    const bool wanted = options.state_dtypes.empty() || std::ranges::count(states, each.state_dtype) > 0;
+    if (wanted && each.state_v_first == v_first.value_or(each.state_v_first)) list.push_back(std::move(each));
+  }
+  return list;
+}
+
+CudaBenchRequest cuda_request_from(const Options& options, Device device) {
+  refuse_unless_default(options.threads.empty(), "threads", "cpu");
+  CudaBenchRequest request;
+  request.device = device;
+  request.options = parse_settings(options.options, "1");
+  request.cases = cuda_cases_for(options, request.options);
+  request.dtypes = dtypes_from(options.dtypes, DType::bf16);
+  request.data = data_from(options.gates);
+  request.function = options.function;
+  request.backends = options.backends;
+  request.repetitions = options.repetitions;
+  request.seconds = options.seconds.value_or(request.seconds);
+  return request;
+}
+
+/// Runs the benchmark, with its progress shown, and prints what it found.
+template <class Request>
+auto print(const Options& options, const Request& request, Device device) {
+  const auto report = [&request] {
     Progress progress(bench_steps(request));
     return bench_kda(request, progress);
   }();
-  const nlohmann::ordered_json machine = machine_facts();
-  const nlohmann::ordered_json json = to_json(report, machine);
+  const nlohmann::ordered_json machine = machine_facts(device), json = to_json(report, machine);
   if (!options.html.empty()) {
     cases::AtomicFile page(options.html);
     page.write(to_html(json));
     page.commit();
   }
   std::cout << (options.json ? json.dump() + "\n" : to_text(report, machine));
-  return kDone;
+  return report;
+}
+
+ExitCode bench(const Options& options) {
+  if (options.op != "kda") throw InvalidArgument("op", "expected kda, got '" + options.op + "'");
+  const Device device = parse_present_device(options.device);
+  if (!options.html.empty()) cases::AtomicFile::check_writable(options.html);
+  if (device.is_cpu()) {
+    static_cast<void>(print(options, request_from(options), device));
+    return kDone;
+  }
+  const CudaBenchRequest request = cuda_request_from(options, device);
+  const CudaBenchReport report = print(options, request, device);
+  ExitCode code = kDone;
+  for (const CudaRow& row : report.rows) {
+    if (row.failure.empty()) continue;
+    complain(row.of->name + " on " + row.backend + " (" + std::string(name_of(row.mode)) +
+             ") failed: " + row.failure);
+    code = kBackendFailed;
+  }
+  return code;
 }
 
 }  // namespace
@@ -98,19 +187,32 @@ void add_bench(CLI::App& app, Action& chosen) {
       app.add_subcommand("bench", "times every backend that accepts, side by side, in one run");
   auto options = std::make_shared<Options>();
   command->add_option("op", options->op, "the op")->required();
-  command->add_option("--device", options->device, "cpu");
-  command->add_option("--dtype", options->dtypes, "of q, k, v, g and beta: f32, bf16, f16")->delimiter(',');
+  command->add_option("--device", options->device, "cpu, cuda or cuda:N");
+  command
+      ->add_option("--dtype", options->dtypes,
+                   "of q, k, v, g and beta: f32, bf16, f16; if left out f32, on a GPU bf16")
+      ->delimiter(',');
+  command
+      ->add_option("--state-dtype", options->state_dtypes,
+                   "on a GPU, of the state: f32, bf16; if left out f32, and both for decode")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"f32", "bf16"}));
   command->add_option("--threads", options->threads, "how many CPU threads, such as 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
   auto* shape =
       command->add_option("--shape", options->shapes, "in place of the cases: B=1,T=512,H=8,K=128,V=128")
           ->allow_extra_args(false);
+  command
+      ->add_option("--suite", options->suite,
+                   "peers: on a GPU, the calls that other libraries have published times of")
+      ->check(CLI::IsMember({"peers"}))
+      ->excludes(shape);
   command->add_option("--case", options->cases, "prefill, decode")
       ->delimiter(',')
       ->check(CLI::IsMember({"prefill", "decode"}))
       ->excludes(shape);
-  command->add_option("--gates", options->gates,
+  command->add_option("--gates,--data", options->gates,
                       "random, bound, slow, strong, resets, repeated_keys or mixed: what the data is like");
   command->add_option("--function", options->function,
                       "the op's function; the front door's choice if left out");
@@ -123,7 +225,8 @@ void add_bench(CLI::App& app, Action& chosen) {
       ->add_option("--reps", options->repetitions,
                    "timed repetitions of each row; as many as fit if left out")
       ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--seconds", options->seconds, "time for each row")->check(CLI::Range(0.0, 3600.0));
+  command->add_option("--seconds", options->seconds, "time for each row; if left out 1, on a GPU 0.3")
+      ->check(CLI::Range(0.0, 3600.0));
   command->add_option("--html", options->html, "also write a page with plots");
   command->add_flag("--json", options->json, "print JSON");
   command->callback([&chosen, options] { chosen = [options] { return bench(*options); }; });

@@ -139,13 +139,7 @@ struct Contestant {
 std::vector<std::string> backends_for(const BenchRequest& request, std::string_view function,
                                       const KdaArgs& args) {
   if (!request.backends.empty()) return request.backends;
-  std::vector<std::string> names;
-  const Explanation explanation = explain("kda", function, args);
-  if (explanation.dispatch_enabled) {
-    for (const Explanation::Row& row : explanation.rows) {
-      if (row.state == "selected" || row.state == "accepted") names.push_back(row.name);
-    }
-  }
+  std::vector<std::string> names = backends_that_take(explain("kda", function, args));
   names.emplace_back(kOriginal);
   return names;
 }

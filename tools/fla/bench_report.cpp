@@ -6,7 +6,9 @@
 #include "bench_page.h"
 #include "commit.h"
 #include "tools/fla/bench.h"
+#include "tools/fla/bench_shape.h"
 #include "tools/fla/chosen_backend.h"
+#include "tools/fla/command.h"
 #include "tools/fla/text_table.h"
 
 namespace fla::command {
@@ -29,14 +31,6 @@ const BenchRow* find(const std::vector<BenchRow>& rows, auto&& predicate) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-Json shape_json(const AxisSizes& sizes) {
-  Json shape = Json::object();
-  for (const Axis axis : {Axis::B, Axis::T, Axis::H, Axis::HV, Axis::K, Axis::V, Axis::N}) {
-    if (sizes[axis] >= 0) shape[std::string(kAxisNames[static_cast<std::size_t>(axis)])] = sizes[axis];
-  }
-  return shape;
-}
-
 /// JSON has no infinity: null stands for a result that is no number.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
@@ -49,6 +43,14 @@ std::string times(const BenchRow* over, const BenchRow& row) {
 }
 
 }  // namespace
+
+Json shape_json(const AxisSizes& sizes) {
+  Json shape = Json::object();
+  for (const Axis axis : {Axis::B, Axis::T, Axis::H, Axis::HV, Axis::K, Axis::V, Axis::N}) {
+    if (sizes[axis] >= 0) shape[std::string(kAxisNames[static_cast<std::size_t>(axis)])] = sizes[axis];
+  }
+  return shape;
+}
 
 const Yardstick& BenchReport::yardstick(int threads) const {
   return *std::ranges::find(yardsticks, threads, &Yardstick::threads);
@@ -79,8 +81,10 @@ const BenchRow* BenchReport::on_one_thread(const BenchRow& row) const {
 }
 
 std::string to_text(const BenchReport& report, const Json& machine) {
-  std::string text = machine.value("cpu", "") + ", " + std::to_string(machine.value("cores", 0)) +
-                     " cores, " + machine.value("compiler", "") + "\n";
+  std::string text = "$ " + command_line() + "\n";
+  if (std::string_view(FLA_COMMIT) != "") text += "commit " FLA_COMMIT "\n";
+  text += machine.value("cpu", "") + ", " + std::to_string(machine.value("cores", 0)) + " cores, " +
+          machine.value("compiler", "") + "\n";
   for (const Yardstick& yardstick : report.yardsticks) {
     text += std::to_string(yardstick.threads) + (yardstick.threads == 1 ? " thread: " : " threads: ") +
             formatted("%.1f", yardstick.operations_per_s * 1e-9) +
@@ -137,7 +141,11 @@ Json to_json(const BenchReport& report, const Json& machine) {
                     {"error_o", number(row.error_o)},
                     {"error_state", row.error_state ? number(*row.error_state) : Json(nullptr)}});
   }
-  return {{"machine", machine}, {"commit", FLA_COMMIT}, {"yardsticks", yardsticks}, {"rows", rows}};
+  return {{"command", command_line()},
+          {"machine", machine},
+          {"commit", FLA_COMMIT},
+          {"yardsticks", yardsticks},
+          {"rows", rows}};
 }
 
 std::string to_html(const Json& report) {

@@ -10,6 +10,7 @@
 #include "tools/cases/case.h"
 #include "tools/fla/chosen_backend.h"
 #include "tools/fla/command.h"
+#include "tools/fla/devices.h"
 #include "tools/fla/text_table.h"
 
 namespace fla::command {
@@ -17,13 +18,13 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string backend;
+  std::string backend, device = "cpu";
   bool json = false;
 };
 
 /// What one backend's one function made of one file.
 struct Row {
-  std::string file, op, function, backend;
+  std::string file, op, function, backend, device;
   double tolerance = 0;
   std::map<std::string, double> errors;
   std::string failure;
@@ -35,13 +36,10 @@ struct Row {
 };
 
 nlohmann::ordered_json to_json(const Row& row) {
-  nlohmann::ordered_json json{{"file", row.file},
-                              {"op", row.op},
-                              {"function", row.function},
-                              {"backend", row.backend},
-                              {"ok", row.ok()},
-                              {"tolerance", row.tolerance},
-                              {"errors", nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json json{{"file", row.file},           {"op", row.op},
+                              {"function", row.function},   {"backend", row.backend},
+                              {"device", row.device},       {"ok", row.ok()},
+                              {"tolerance", row.tolerance}, {"errors", nlohmann::ordered_json::object()}};
   for (const auto& [name, error] : row.errors) {
     json["errors"][name] =
         std::isfinite(error) ? nlohmann::ordered_json(error) : nlohmann::ordered_json(nullptr);
@@ -72,24 +70,18 @@ std::vector<std::string> backends_to_check(const cases::Case& call, std::string_
   // The function that a call would take must work there; another one may be missing.
   if (wanted == kOriginal || (!wanted.empty() && function == call.op->front_door(call.args.get())))
     return {wanted};
-  const Explanation explanation = call.op->explain(function, call.args.get());
-  if (!wanted.empty()) {
-    const auto takes = [&](const Explanation::Row& row) {
-      return row.name == wanted && (row.state == "selected" || row.state == "accepted");
-    };
-    return std::vector<std::string>(std::ranges::any_of(explanation.rows, takes) ? 1 : 0, wanted);
-  }
-  std::vector<std::string> names{std::string(kOriginal)};
-  if (!explanation.dispatch_enabled) return names;
-  for (const Explanation::Row& row : explanation.rows) {
-    if (row.state == "selected" || row.state == "accepted") names.push_back(row.name);
+  const ScopedPolicy scope(policy_for(call.op->name, wanted));
+  std::vector<std::string> names = backends_that_take(call.op->explain(function, call.args.get()));
+  if (wanted.empty()) {
+    names.insert(names.begin(), std::string(kOriginal));
+  } else {
+    std::erase_if(names, [&](const std::string& name) { return name != wanted; });
   }
   return names;
 }
 
-DType dtype_of(const cases::Case& call) {
-  const Argument& first = call.op->arguments.front();
-  return first.tensor(static_cast<const void*>(call.args.get())).dtype();
+const TensorView& first_tensor(const cases::Case& call) {
+  return call.op->arguments.front().tensor(static_cast<const void*>(call.args.get()));
 }
 
 Row check_one(const cases::Case& call, std::string_view function, const std::string& backend) {
@@ -97,13 +89,14 @@ Row check_one(const cases::Case& call, std::string_view function, const std::str
           .op = std::string(call.op->name),
           .function = std::string(function),
           .backend = backend,
-          .tolerance = cases::tolerance(dtype_of(call)),
+          .device = to_string(first_tensor(call).device()),
+          .tolerance = cases::tolerance(first_tensor(call).dtype()),
           .errors = {},
           .failure = {}};
   const ScopedPolicy scope(policy_for(row.op, backend));
   std::vector<cases::NamedTensor> results;
   try {
-    results = call.op->run(function, call.args.get());
+    results = on_host(cases::run(call, function));
   } catch (const ConfigError&) {
     throw;
   } catch (const std::exception& error) {
@@ -126,8 +119,8 @@ Row check_one(const cases::Case& call, std::string_view function, const std::str
   return row;
 }
 
-cases::Case read_checkable(const std::string& file) {
-  cases::Case call = cases::read_case(file);
+cases::Case read_checkable(const std::string& file, Device device) {
+  cases::Case call = cases::read_case(file, "", device);
   if (call.expected.empty())
     throw cases::FileError(file, "expected expect.* tensors to compare with, got none");
   for (const cases::NamedTensor& expected : call.expected) {
@@ -150,6 +143,7 @@ void report_ignored(const cases::Case& call) {
 }
 
 ExitCode check(const Options& options) {
+  const Device device = parse_present_device(options.device);
   ExitCode code = kDone;
   const auto worsen = [&code](ExitCode other) { code = std::max(code, other); };
   TextTable table({"file", "function", "backend", "o", "final_state", "tolerance", ""});
@@ -157,7 +151,7 @@ ExitCode check(const Options& options) {
   for (const std::string& file : options.files) {
     // A bad file does not keep the others from being checked.
     try {
-      const cases::Case call = read_checkable(file);
+      const cases::Case call = read_checkable(file, device);
       report_ignored(call);
       for (const std::string_view function : functions_to_check(call)) {
         for (const std::string& backend : backends_to_check(call, function, options.backend)) {
@@ -203,6 +197,7 @@ void add_check(CLI::App& app, Action& chosen) {
   command->add_option("files", options->files, "case files with expect.* tensors")->required();
   command->add_option("--backend", options->backend,
                       "this backend alone; 'original' for the original kernel");
+  command->add_option("--device", options->device, "where they run: cpu, cuda or cuda:N");
   command->add_flag("--json", options->json, "print JSON, one object a line");
   command->callback([&chosen, options] { chosen = [options] { return check(*options); }; });
 }

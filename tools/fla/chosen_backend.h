@@ -2,7 +2,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
 
 namespace fla::command {
@@ -17,6 +19,17 @@ inline Policy policy_for(std::string_view op, std::string_view backend) {
   policy.disable_dispatch = backend == kOriginal;
   if (backend != kOriginal) policy.require[std::string(op)] = std::string(backend);
   return policy;
+}
+
+/// The backends that take a call, in the order in which they are asked: those that would get it if the ones
+/// before them were not there.
+inline std::vector<std::string> backends_that_take(const Explanation& explanation) {
+  std::vector<std::string> names;
+  if (!explanation.dispatch_enabled) return names;
+  for (const Explanation::Row& row : explanation.rows) {
+    if (row.state == "selected" || row.state == "accepted") names.push_back(row.name);
+  }
+  return names;
 }
 
 }  // namespace fla::command

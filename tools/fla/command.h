@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
 #include <string_view>
 
 /// The subcommands of `fla`. Each stands in a file of its own and adds itself to the app; what it does is put
@@ -23,6 +24,9 @@ void add_conformance(CLI::App& app, Action& chosen);
 void add_env(CLI::App& app, Action& chosen);
 void add_plugins(CLI::App& app, Action& chosen);
 void add_docs(CLI::App& app, Action& chosen);
+
+/// The words that the process was started with, as one line.
+const std::string& command_line();
 
 /// One line on standard error: "fla: …".
 void complain(std::string_view line);

@@ -3,6 +3,7 @@
 
 #include "fla/core/environment.h"
 #include "tools/fla/command.h"
+#include "tools/fla/devices.h"
 #include "tools/fla/text_table.h"
 #include "tools/fla/variables.h"
 
@@ -21,7 +22,7 @@ ExitCode print_json() {
                    {"values", variable.values},
                    {"meaning", variable.meaning}});
   }
-  std::cout << Json{{"variables", all}}.dump() << '\n';
+  std::cout << Json{{"variables", all}, {"devices", devices_json()}}.dump() << '\n';
   return kDone;
 }
 
@@ -31,14 +32,14 @@ ExitCode print_text() {
     table.add({variable.name, environment(variable.name).value_or("(not set)"), variable.fallback,
                variable.meaning});
   }
-  std::cout << table.text();
+  std::cout << table.text() << devices_text();
   return kDone;
 }
 
 }  // namespace
 
 void add_env(CLI::App& app, Action& chosen) {
-  CLI::App* command = app.add_subcommand("env", "environment variables and their values");
+  CLI::App* command = app.add_subcommand("env", "environment variables and their values, and the devices");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([&chosen, json] { chosen = [json] { return *json ? print_json() : print_text(); }; });

@@ -1,8 +1,10 @@
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "fla/core/errors.h"
 #include "tools/cases/case.h"
 #include "tools/fla/command.h"
+#include "tools/fla/devices.h"
 #include "tools/fla/made_up_call.h"
 #include "tools/fla/settings.h"
 
@@ -15,9 +17,19 @@ struct Options {
   bool json = false;
 };
 
+/// The choice is one by metadata, which can be asked about on any machine; a device that is not there is said
+/// beside it, because nothing would run.
 ExitCode print(const cases::Op& op, const Options& options, const void* args) {
   const Explanation explanation = op.explain(op.function_or_front_door(options.function, args), args);
-  std::cout << (options.json ? explanation.json() + "\n" : explanation.text());
+  std::string note = absence_of(parse_device(options.device));
+  if (!note.empty()) note += "; a call would be refused";
+  if (options.json) {
+    auto json = nlohmann::ordered_json::parse(explanation.json());
+    if (!note.empty()) json["note"] = note;
+    std::cout << json.dump() << '\n';
+  } else {
+    std::cout << explanation.text() << (note.empty() ? "" : "note: " + note + "\n");
+  }
   return kDone;
 }
 
@@ -28,6 +40,7 @@ ExitCode explain_file(const Options& options) {
   for (const auto& [name, value] : parse_settings(options.options, "1")) {
     cases::set_option(call.op->arguments, call.args.get(), name, value);
   }
+  cases::give_pools(call);
   const Device device = parse_device(options.device);
   for (const Argument& argument : call.op->arguments) {
     if (!argument.is_tensor() || argument.kind == ArgumentKind::index) continue;

@@ -9,6 +9,9 @@
 #include <string_view>
 #include <thread>
 
+#include "fla/core/cuda_devices.h"
+#include "tools/fla/devices.h"
+
 namespace fla::command {
 namespace {
 
@@ -63,6 +66,18 @@ nlohmann::ordered_json machine_facts() {
           {"system", std::string(system.sysname) + " " + system.release},
           {"compiler", compiler},
           {"version", FLA_VERSION}};
+}
+
+nlohmann::ordered_json machine_facts(Device device) {
+  nlohmann::ordered_json facts = machine_facts();
+  const CudaDevice* const gpu = find_cuda_device(device);
+  if (gpu == nullptr) return facts;
+  facts["gpu"] = gpu->name;
+  facts["multiprocessors"] = gpu->multiprocessors;
+  facts["driver"] = driver_version();
+  facts["cuda"] = cuda_driver_version();
+  facts["cuda_toolkit"] = FLA_CUDA_TOOLKIT;
+  return facts;
 }
 
 }  // namespace fla::command

@@ -18,7 +18,7 @@ std::int64_t& axis(AxisSizes& sizes, std::string_view name) {
   const auto found = std::ranges::find(kAxisNames, name);
   if (found == kAxisNames.end()) {
     throw InvalidArgument("shape",
-                          "expected sizes of B, T, H, HV, K, V, N and C, got '" + std::string(name) + "'");
+                          "expected sizes of B, T, H, HV, K, V, N, P and C, got '" + std::string(name) + "'");
   }
   return sizes[static_cast<Axis>(found - kAxisNames.begin())];
 }
@@ -65,6 +65,12 @@ Tensor even_lengths(std::int64_t sequences, std::int64_t tokens) {
   return starts;
 }
 
+Tensor first_slots(std::int64_t sequences) {
+  Tensor slots = Tensor::empty({sequences}, DType::i64);
+  for (std::int64_t i = 0; i < sequences; ++i) slots.as<std::int64_t>()[i] = i;
+  return slots;
+}
+
 }  // namespace
 
 AxisSizes parse_shape(std::string_view text) {
@@ -100,32 +106,44 @@ MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& given, DType dtype
   AxisSizes sizes = given;
   const bool packed = sizes[Axis::N] > 0;
   if (!packed) sizes[Axis::N] = sizes[Axis::B];
+  if (sizes[Axis::P] < 0) sizes[Axis::P] = sizes[Axis::N];
   MadeUpCall call{.args = op.make_args(), .memory = {}};
   void* const args = call.args.get();
   // Before the tensors: flags decide about shapes.
   for (const auto& [name, value] : options) cases::set_option(op.arguments, args, name, value);
 
-  std::uintptr_t address = 0;
+  constexpr std::uintptr_t kApart = std::uintptr_t{1} << 20;
+  std::uintptr_t address = kApart;
   const auto place = [&](const Argument& argument, DType type) {
-    // Nobody reads there; a pointer that is not null and aligned is all that a verifier may ask for.
-    address += std::uintptr_t{1} << 20;
+    // Nobody reads there; a pointer that is not null and aligned, and memory that no other has, are all that
+    // a verifier may ask for.
     const std::vector<std::int64_t> shape =
         shape_of(rule_in_force(op.arguments, argument, args), sizes, argument.name);
-    argument.tensor(args) = TensorView(reinterpret_cast<const void*>(address), type, shape, device);
+    const TensorView tensor(reinterpret_cast<const void*>(address), type, shape, device);
+    argument.tensor(args) = tensor;
+    address += (static_cast<std::uintptr_t>(tensor.extent().end) / kApart + 1) * kApart;
+  };
+  const auto place_index = [&](const Argument& argument, Tensor entries) {
+    call.memory.push_back(std::move(entries));
+    argument.tensor(args) = call.memory.back().view();
   };
 
   for (const Argument& argument : op.arguments) {
     if (argument.need == Need::required) place(argument, dtype);
-    if (argument.kind == ArgumentKind::index && packed) {
-      call.memory.push_back(even_lengths(sizes[Axis::N], sizes[Axis::T]));
-      argument.tensor(args) = call.memory.back().view();
-    }
+    if (argument.kind == ArgumentKind::index && !argument.names_slots() && packed)
+      place_index(argument, even_lengths(sizes[Axis::N], sizes[Axis::T]));
   }
   for (const auto& [name, type] : with) {
     const Argument* argument = find_argument(op.arguments, name);
-    if (argument == nullptr || !argument->is_tensor() || argument->kind == ArgumentKind::index) {
+    if (argument == nullptr || !argument->is_tensor() ||
+        (argument->kind == ArgumentKind::index && !argument->names_slots())) {
       throw InvalidArgument(
           "with", "expected an optional tensor of " + std::string(op.name) + ", got '" + name + "'");
+    }
+    if (argument->names_slots()) {
+      if (!type.empty()) throw InvalidArgument(name, "expected no dtype, got '" + type + "'");
+      place_index(*argument, first_slots(sizes[Axis::N]));
+      continue;
     }
     const auto chosen = type.empty() ? std::optional(DType::f32) : dtype_from_name(type);
     if (!chosen) throw InvalidArgument(name, "expected a dtype such as f32 or bf16, got '" + type + "'");

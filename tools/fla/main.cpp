@@ -10,7 +10,13 @@
 namespace fla::command {
 namespace {
 
+std::string& line_of_words() {
+  static std::string line;
+  return line;
+}
+
 ExitCode run(int argc, char** argv) {
+  for (int i = 0; i < argc; ++i) line_of_words() += (i == 0 ? "" : " ") + std::string(argv[i]);
   CLI::App app{"fla: linear attention, dispatched to the fastest backend that takes a call", "fla"};
   app.set_version_flag("--version", FLA_VERSION);
   app.require_subcommand(1);
@@ -55,6 +61,8 @@ ExitCode run_and_report(int argc, char** argv) {
 }
 
 }  // namespace
+
+const std::string& command_line() { return line_of_words(); }
 
 void complain(std::string_view line) { std::cerr << "fla: " << cases::printable(line) << '\n'; }
 

@@ -3,6 +3,7 @@
 
 #include "fla/dispatch/registry.h"
 #include "tools/fla/command.h"
+#include "tools/fla/devices.h"
 #include "tools/fla/text_table.h"
 
 namespace fla::command {
@@ -34,7 +35,7 @@ ExitCode print_json() {
     }
     all.push_back({{"name", op.name}, {"functions", op.functions}, {"backends", backends}});
   }
-  std::cout << Json{{"ops", all}}.dump() << '\n';
+  std::cout << Json{{"ops", all}, {"devices", devices_json()}}.dump() << '\n';
   return kDone;
 }
 
@@ -56,13 +57,15 @@ ExitCode print_text() {
     table.add({"  original", "", "", "yes", "available", joined(op.functions)});
     std::cout << table.text();
   }
+  std::cout << devices_text();
   return kDone;
 }
 
 }  // namespace
 
 void add_ops(CLI::App& app, Action& chosen) {
-  CLI::App* command = app.add_subcommand("ops", "ops, their functions and backends");
+  CLI::App* command =
+      app.add_subcommand("ops", "ops, their functions and backends, and the devices they run on");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([&chosen, json] { chosen = [json] { return *json ? print_json() : print_text(); }; });

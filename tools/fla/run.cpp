@@ -6,6 +6,7 @@
 #include "tools/cases/case.h"
 #include "tools/fla/chosen_backend.h"
 #include "tools/fla/command.h"
+#include "tools/fla/devices.h"
 #include "tools/fla/settings.h"
 
 namespace fla::command {
@@ -19,10 +20,11 @@ struct Options {
 
 ExitCode run(const Options& options) {
   cases::AtomicFile::check_writable(options.out);
-  cases::Case call = cases::read_case(options.in, options.op, parse_device(options.device));
+  cases::Case call = cases::read_case(options.in, options.op, parse_present_device(options.device));
   for (const auto& [name, value] : parse_settings(options.options, "1")) {
     cases::set_option(call.op->arguments, call.args.get(), name, value);
   }
+  cases::give_pools(call);
   cases::validate(call);
   for (const std::string& warning : call.warnings) complain("warning: " + call.file + ": " + warning);
 
@@ -30,7 +32,7 @@ ExitCode run(const Options& options) {
   const std::string function(call.op->function_or_front_door(options.function, args));
   const ScopedPolicy scope(policy_for(call.op->name, options.backend));
   const std::string backend = call.op->explain(function, args).selected;
-  const std::vector<cases::NamedTensor> results = call.op->run(function, args);
+  const std::vector<cases::NamedTensor> results = on_host(cases::run(call, function));
   cases::write_safetensors(
       options.out, results,
       {{"op", std::string(call.op->name)}, {"function", function}, {"backend", backend}});
@@ -43,6 +45,7 @@ ExitCode run(const Options& options) {
     std::cout << nlohmann::ordered_json{{"op", call.op->name},
                                         {"function", function},
                                         {"backend", backend},
+                                        {"device", to_string(parse_device(options.device))},
                                         {"out", options.out},
                                         {"tensors", written}}
                      .dump()

@@ -23,7 +23,7 @@ namespace {
 void expect_cpu(const char* argument, const TensorView& tensor) {
   if (tensor.device().is_cpu()) return;
   throw InvalidArgument(argument, "expected device cpu, got " + to_string(tensor.device()) +
-                                      ": this build has no CUDA kernels");
+                                      ": the stages have kernels for the CPU alone");
 }
 
 std::int64_t row_at(const TensorView& tensor, std::int64_t batch, std::int64_t token, std::int64_t head) {

@@ -1,15 +1,23 @@
 #include "fla/ops/kda/kda.h"
 
+#include <algorithm>
+
 #include "fla/core/errors.h"
 #include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/registry_state.h"
 #include "fla/ops/kda/kda_chunk.h"
+#include "fla/ops/kda/kda_cuda.h"
 #include "fla/ops/kda/kda_recurrence.h"
 
 namespace fla {
 
-DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) { return chunk_kda_cpu(args); }
+DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) {
+  return args.q.device().is_cpu() ? chunk_kda_cpu(args) : chunk_kda_cuda(args);
+}
 
-DISPATCH("kda", KdaResult, fused_recurrent_kda, const KdaArgs& args) { return recurrent_kda_cpu(args); }
+DISPATCH("kda", KdaResult, fused_recurrent_kda, const KdaArgs& args) {
+  return args.q.device().is_cpu() ? recurrent_kda_cpu(args) : recurrent_kda_cuda(args);
+}
 
 std::string_view front_door(const KdaArgs& args) {
   // A chunk pays off once a sequence fills a good part of one; the mean length decides for packed sequences.
@@ -24,6 +32,24 @@ KdaResult kda(const KdaArgs& args) {
   return front_door(args) == "chunk_kda" ? chunk_kda(args) : fused_recurrent_kda(args);
 }
 
+std::size_t workspace_size(const KdaArgs& args) {
+  validate_arguments(args);
+  if (args.q.device().is_cpu()) return 0;
+  std::size_t bytes = workspace_size_cuda(args);
+  KdaArgs without = args;  // a verifier may refuse a workspace that is too small for it
+  without.workspace = {};
+  for (const dispatch::Entry* entry : dispatch::Registry::instance().available("kda")) {
+    const auto* backend = dynamic_cast<const KdaBackend*>(entry->backend.get());
+    if (backend == nullptr) continue;  // a lambda: asks for none
+    for (const dispatch::Slot& slot : entry->slots) {
+      if (slot.run == nullptr) continue;
+      if (dispatch::ask({slot.verify, slot.run, entry->backend.get(), nullptr, 0}, &without).ok())
+        bytes = std::max(bytes, backend->workspace_size(slot.function, without));
+    }
+  }
+  return bytes;
+}
+
 KdaResult KdaBackend::chunk_kda(const KdaArgs&) {
   throw BackendError("chunk_kda is not implemented", BackendError::Wrote::nothing);
 }
@@ -32,5 +58,7 @@ KdaResult KdaBackend::fused_recurrent_kda(const KdaArgs&) {
   throw BackendError("fused_recurrent_kda is not implemented", BackendError::Wrote::nothing);
 }
 Verdict KdaBackend::fused_recurrent_kda_verifier(const KdaArgs&) const { return accept(); }
+std::size_t KdaBackend::workspace_size(std::string_view, const KdaArgs&) const { return 0; }
+std::string KdaBackend::route(std::string_view, const KdaArgs&) const { return ""; }
 
 }  // namespace fla

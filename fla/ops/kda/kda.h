@@ -1,12 +1,14 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
 #include "fla/core/tensor.h"
+#include "fla/core/workspace.h"
 #include "fla/dispatch/backend.h"
 
 /// Kimi Delta Attention: the delta rule with a gate for every channel. Per sequence and value head, with a
@@ -21,11 +23,24 @@
 /// sequences [cu_seqlens[i], cu_seqlens[i + 1]), empty ones allowed. Strides are honoured on every axis, so
 /// slices of fused projections are legal. All arithmetic is in f32. Gates may be as strong as they like, -inf
 /// included.
+///
+/// States are a pool of P slots. Without state_indices P is N and sequence n has slot n. With them sequence n
+/// reads slot state_indices[n] of initial_state and writes slot state_write_indices[n] (state_indices[n]
+/// without those) of final_state, which the caller gives and which may be initial_state itself. A sequence
+/// whose state_indices[n] is negative is skipped: its outputs are zeros and no state is written; one whose
+/// state_write_indices[n] alone is negative runs and leaves no state. No slot is written twice, or written
+/// for one sequence and read for another, in one call. Slots that are not written keep what they hold.
+///
+/// cu_seqlens and the indices may lie on the host or on the device. On the host they are checked: entries out
+/// of order or out of range are errors. On the device they are not read before the kernels run, so that a
+/// call neither waits nor breaks a graph capture; kernels stay inside the tensors whatever they hold (bounds
+/// are clamped to [0, T], slots outside the pool count as negative), and FLA_CHECK_INDICES=1 reads and checks
+/// them first.
 namespace fla {
 
 struct KdaResult {
   Tensor o;            ///< [B, T, HV, V], dtype of v
-  Tensor final_state;  ///< [N, HV, K, V] (or as state_v_first says); empty unless it was asked for
+  Tensor final_state;  ///< [P, HV, K, V] (or as state_v_first says); empty unless it was asked for
 };
 
 // One line an argument: the struct below, validation, the command, the documents and the fuzzer are made from
@@ -40,7 +55,7 @@ struct KdaResult {
   TENSOR(beta, required, kFloatTypes, "B T HV",                                                           \
          "how far a key is rewritten; raw with use_beta_sigmoid_in_kernel")                               \
   NUMBER(scale, "factor of the output; 1/sqrt(K) when left out")                                          \
-  TENSOR(initial_state, optional, kStateTypes, "N HV K V; state_v_first: N HV V K",                       \
+  TENSOR(initial_state, optional, kStateTypes, "P HV K V; state_v_first: P HV V K",                       \
          "the state to start from")                                                                       \
   FLAG(output_final_state, "return the state after the last token")                                       \
   FLAG(use_qk_l2norm_in_kernel, "normalise q and k: x * rsqrt(sum(x^2) + 1e-6)")                          \
@@ -51,11 +66,15 @@ struct KdaResult {
   NUMBER(lower_bound, "with use_gate_in_kernel: g is lower_bound * sigmoid(exp(A_log) * (g + dt_bias))")  \
   FLAG(state_v_first, "states are [V, K] instead of [K, V]")                                              \
   INDEX(cu_seqlens, optional, kIndexTypes, "N+1", "where packed sequences begin; the last entry is T")    \
+  INDEX(state_indices, optional, kIndexTypes, "N",                                                        \
+        "the slot of the states' pool that a sequence reads; negative: the sequence is skipped")          \
+  INDEX(state_write_indices, optional, kIndexTypes, "N",                                                  \
+        "the slot that a sequence writes, state_indices if left out; negative: not written")              \
   TENSOR(A_log, optional, kFloatTypes, "HV",                                                              \
          "logarithm of the gate's rate; with lower_bound it may be left out")                             \
   TENSOR(dt_bias, optional, kFloatTypes, "HV*K | HV K", "added to g before the gate")                     \
   OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                                    \
-  OUTPUT(final_state, kStateTypes, "N HV K V; state_v_first: N HV V K", "initial_state",                  \
+  OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state",                  \
          "memory for the final state, which is then returned; may be initial_state itself")
 
 /// The arguments of every kda function, under the names that flash-linear-attention gives them:
@@ -63,22 +82,25 @@ struct KdaResult {
 ///     auto [o, state] = fla::kda({.q = q, .k = k, .v = v, .g = g, .beta = beta, .output_final_state =
 ///     true});
 ///
-/// Views are borrowed for the call. With `out` and, where a state is asked for, `final_state` given, a call
-/// allocates nothing after the first of its size on a thread; only a state that is updated in place while
-/// backends take part in the stages of an original kernel (fla/ops/common/stages.h) is kept apart until the
-/// call is done, so that a stage that fails leaves it as it was.
+/// Views are borrowed for the call: on CUDA until the stream has done it, but for indices on the host. With
+/// `out`, where a state is asked for `final_state`, and on CUDA `workspace` given, a call allocates nothing
+/// after the first of its size on a thread; only a state that is updated in place while backends take part in
+/// the stages of an original kernel (fla/ops/common/stages.h) is kept apart until the call is done, so that a
+/// stage that fails leaves it as it was.
 struct KdaArgs {
   using Result = KdaResult;
 
   FLA_ARGUMENT_MEMBERS(FLA_KDA_ARGUMENTS)
-  Stream stream{};  ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
 
   FLA_API static ArgumentTable arguments();
 };
 
 /// The front door: short sequences go to fused_recurrent_kda, others to chunk_kda. CPU calls return when the
-/// result is there. Thread-safe; calls may share inputs. Throws InvalidArgument before anything runs,
-/// BackendError when a backend failed or the required one refused, ConfigError when the environment is wrong.
+/// result is there, CUDA calls when the work is on args.stream. Thread-safe; calls may share inputs. Throws
+/// InvalidArgument before anything runs, BackendError when a backend failed or the required one refused,
+/// ConfigError when the environment is wrong.
 FLA_API KdaResult kda(const KdaArgs& args);
 
 /// Prefill and training lengths: works on chunks of tokens.
@@ -96,6 +118,12 @@ FLA_API KdaResult fused_recurrent_kda(const KdaArgs& args);
 /// The function that kda() gives this call to.
 FLA_API std::string_view front_door(const KdaArgs& args);
 
+/// Bytes of workspace with which no kernel that could take this call, under any settings, allocates: the most
+/// that the original kernels of both functions and every available backend ask for. 0 on the CPU. Reads
+/// metadata only, so that it holds for every call of the same shapes, strides and options. Throws as kda()
+/// does.
+FLA_API std::size_t workspace_size(const KdaArgs& args);
+
 /// Throws InvalidArgument unless a kda function could run this call.
 FLA_API void validate_arguments(const KdaArgs& args);
 
@@ -106,6 +134,13 @@ struct KdaSizes {
   std::int64_t B, T, H, HV, K, V, N;
 };
 FLA_API KdaSizes sizes_of(const KdaArgs& args);
+
+/// Where sequence n's state is read and written, host indices only; read < 0: the sequence is skipped, write
+/// < 0: no state is written.
+struct StateSlots {
+  std::int64_t read, write;
+};
+FLA_API StateSlots slots_of(const KdaArgs& args, std::int64_t n);
 
 /// The half-open range of tokens of sequence n, and the batch that they lie in.
 struct TokenRange {
@@ -129,6 +164,12 @@ class FLA_API KdaBackend : public BaseBackend {
   virtual Verdict chunk_kda_verifier(const KdaArgs& args) const;
   virtual KdaResult fused_recurrent_kda(const KdaArgs& args);
   virtual Verdict fused_recurrent_kda_verifier(const KdaArgs& args) const;
+
+  /// Bytes of workspace that a call it takes needs; asked for validated arguments that the verifier accepts.
+  virtual std::size_t workspace_size(std::string_view function, const KdaArgs& args) const;
+
+  /// Which way it would run such a call; nothing where there is one way.
+  virtual std::string route(std::string_view function, const KdaArgs& args) const;
 
   template <class Type>
   static std::vector<dispatch::Slot> slots() {

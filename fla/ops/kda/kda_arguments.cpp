@@ -2,19 +2,15 @@
 #include <cmath>
 #include <string>
 
+#include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
 #include "fla/ops/kda/kda.h"
+#include "fla/ops/kda/kda_indices.h"
 
 namespace fla {
 namespace {
 
 constexpr std::int64_t kMaxChannels = 256;
-
-std::int64_t index_at(const TensorView& indices, std::int64_t i) {
-  const std::int64_t at = i * indices.stride(0);
-  return indices.dtype() == DType::i64 ? indices.as<const std::int64_t>()[at]
-                                       : indices.as<const std::int32_t>()[at];
-}
 
 void check_sizes(const KdaArgs& args, const AxisSizes& sizes) {
   const auto channels = [](const char* argument, const char* axis, std::int64_t size) {
@@ -55,34 +51,6 @@ void check_options(const KdaArgs& args) {
   }
 }
 
-void check_sequences(const KdaArgs& args, const AxisSizes& sizes) {
-  const TensorView& starts = args.cu_seqlens;
-  if (!starts.defined()) return;
-  if (sizes[Axis::B] != 1) {
-    throw InvalidArgument("cu_seqlens",
-                          "expected B=1 with packed sequences, got B=" + std::to_string(sizes[Axis::B]));
-  }
-  if (sizes[Axis::N] < 1)
-    throw InvalidArgument("cu_seqlens",
-                          "expected at least two entries, got " + std::to_string(starts.size(0)));
-  if (!starts.device().is_cpu()) return;
-  const auto entry = [&](std::int64_t i) {
-    return "cu_seqlens[" + std::to_string(i) + "]=" + std::to_string(index_at(starts, i));
-  };
-  if (index_at(starts, 0) != 0)
-    throw InvalidArgument("cu_seqlens", "expected a first entry of 0, got " + entry(0));
-  for (std::int64_t i = 1; i < starts.size(0); ++i) {
-    if (index_at(starts, i) < index_at(starts, i - 1)) {
-      throw InvalidArgument("cu_seqlens",
-                            "expected entries that never fall, got " + entry(i - 1) + " and " + entry(i));
-    }
-  }
-  if (const std::int64_t last = starts.size(0) - 1; index_at(starts, last) != sizes[Axis::T]) {
-    throw InvalidArgument("cu_seqlens", "expected a last entry of T=" + std::to_string(sizes[Axis::T]) +
-                                            ", got " + entry(last));
-  }
-}
-
 }  // namespace
 
 ArgumentTable KdaArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(KdaArgs, FLA_KDA_ARGUMENTS); }
@@ -91,7 +59,7 @@ void validate_arguments(const KdaArgs& args) {
   const AxisSizes sizes = check_arguments(KdaArgs::arguments(), &args);
   check_sizes(args, sizes);
   check_options(args);
-  check_sequences(args, sizes);
+  check_indices(args, sizes);
 }
 
 KdaSizes sizes_of(const KdaArgs& args) {
@@ -109,6 +77,13 @@ TokenRange tokens_of(const KdaArgs& args, std::int64_t n) {
   return {0, index_at(args.cu_seqlens, n), index_at(args.cu_seqlens, n + 1)};
 }
 
+StateSlots slots_of(const KdaArgs& args, std::int64_t n) {
+  if (!args.state_indices.defined()) return {.read = n, .write = n};
+  const std::int64_t read = index_at(args.state_indices, n);
+  if (read < 0 || !args.state_write_indices.defined()) return {.read = read, .write = read};
+  return {.read = read, .write = index_at(args.state_write_indices, n)};
+}
+
 float scale_of(const KdaArgs& args) {
   return args.scale ? *args.scale : 1 / std::sqrt(static_cast<float>(args.q.size(3)));
 }
@@ -116,7 +91,7 @@ float scale_of(const KdaArgs& args) {
 KdaResult make_result(const KdaArgs& args) {
   KdaResult result;
   result.o = args.out.defined() ? Tensor::over(args.out)
-                                : Tensor::empty(args.v.shape(), args.v.dtype(), args.v.device());
+                                : empty_on(args.v.shape(), args.v.dtype(), args.v.device(), args.stream);
   if (args.final_state.defined()) {
     result.final_state = Tensor::over(args.final_state);
   } else if (args.output_final_state) {
@@ -124,7 +99,8 @@ KdaResult make_result(const KdaArgs& args) {
     const std::int64_t rows = args.state_v_first ? sizes.V : sizes.K,
                        columns = args.state_v_first ? sizes.K : sizes.V;
     const DType dtype = args.initial_state.defined() ? args.initial_state.dtype() : DType::f32;
-    result.final_state = Tensor::empty({sizes.N, sizes.HV, rows, columns}, dtype, args.v.device());
+    result.final_state =
+        empty_on(std::array{sizes.N, sizes.HV, rows, columns}, dtype, args.v.device(), args.stream);
   }
   return result;
 }

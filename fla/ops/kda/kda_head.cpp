@@ -26,17 +26,20 @@ TensorView rows_of(float* rows, std::int64_t count, std::int64_t width) {
   return {rows, DType::f32, {1, count, 1, width}};
 }
 
-void copy_state(const Tensor& from, const Tensor& to) {
+/// A state for every sequence into the slots that they write.
+void copy_states(const KdaArgs& args, const Tensor& from, const Tensor& to) {
   const std::int64_t width = from.size(3);
   const HeldScratch row(static_cast<std::size_t>(width));
-  const auto at = [](const Tensor& state, std::int64_t n, std::int64_t head, std::int64_t i) {
-    return n * state.stride(0) + head * state.stride(1) + i * state.stride(2);
+  const auto at = [](const Tensor& states, std::int64_t slot, std::int64_t head, std::int64_t i) {
+    return slot * states.stride(0) + head * states.stride(1) + i * states.stride(2);
   };
   for (std::int64_t n = 0; n < from.size(0); ++n) {
+    const std::int64_t slot = slots_of(args, n).write;
+    if (slot < 0) continue;
     for (std::int64_t head = 0; head < from.size(1); ++head) {
       for (std::int64_t i = 0; i < from.size(2); ++i) {
         load_row(from, at(from, n, head, i), from.stride(3), width, row.data());
-        store_row(to, at(to, n, head, i), to.stride(3), width, row.data());
+        store_row(to, at(to, slot, head, i), to.stride(3), width, row.data());
       }
     }
   }
@@ -54,7 +57,7 @@ KdaHead::KdaHead(const KdaArgs& args, const common::StageSet& stages, std::int64
       stages_(stages),
       sizes_(sizes_of(args)),
       tokens_(fla::tokens_of(args, sequence)),
-      sequence_(sequence),
+      slots_(slots_of(args, sequence)),
       value_head_(value_head),
       key_head_(value_head / (sizes_.HV / sizes_.H)),
       S_(memory),
@@ -114,11 +117,16 @@ void KdaHead::store_output(const Tensor& o, std::int64_t token, const float* row
   store_row(o, at + value_head_ * o.stride(2), o.stride(3), sizes_.V, row);
 }
 
+void KdaHead::store_zeros(const Tensor& o) const {
+  std::fill_n(memory_.v, sizes_.V, 0.0f);
+  for (std::int64_t t = 0; t < tokens(); ++t) store_output(o, t, memory_.v);
+}
+
 /// Row i of the state [K][V], whichever layout the tensor has.
-KdaHead::Row KdaHead::state_row(const TensorView& state, std::int64_t i) const {
+KdaHead::Row KdaHead::state_row(const TensorView& states, std::int64_t slot, std::int64_t i) const {
   const int key_axis = args_.state_v_first ? 3 : 2, value_axis = args_.state_v_first ? 2 : 3;
-  return {sequence_ * state.stride(0) + value_head_ * state.stride(1) + i * state.stride(key_axis),
-          state.stride(value_axis)};
+  return {slot * states.stride(0) + value_head_ * states.stride(1) + i * states.stride(key_axis),
+          states.stride(value_axis)};
 }
 
 void KdaHead::load_state() const {
@@ -127,44 +135,45 @@ void KdaHead::load_state() const {
     return;
   }
   for (std::int64_t i = 0; i < sizes_.K; ++i) {
-    const Row row = state_row(args_.initial_state, i);
+    const Row row = state_row(args_.initial_state, slots_.read, i);
     load_row(args_.initial_state, row.offset, row.stride, sizes_.V, S_ + i * sizes_.V);
   }
 }
 
-void KdaHead::store_state(const Tensor& state) const {
-  if (!state.defined()) return;
+void KdaHead::store_state(const Tensor& states, std::int64_t slot) const {
   for (std::int64_t i = 0; i < sizes_.K; ++i) {
-    const Row row = state_row(state, i);
-    store_row(state, row.offset, row.stride, sizes_.V, S_ + i * sizes_.V);
+    const Row row = state_row(states, slot, i);
+    store_row(states, row.offset, row.stride, sizes_.V, S_ + i * sizes_.V);
   }
 }
 
 KdaResult for_each_kda_head(const KdaArgs& args, std::size_t floats, KdaHeadKernel kernel) {
-  if (!args.q.device().is_cpu()) {
-    throw InvalidArgument(
-        "q", "expected device cpu, got " + to_string(args.q.device()) + ": this build has no CUDA kernels");
-  }
   const common::StageSet stages = common::StageSet::in_force();
+  const KdaSizes sizes = sizes_of(args);
   KdaResult result = make_result(args);
-  KdaResult working = result;
   // Heads finish one by one: should a stage fail at a later one, the caller's state must not be half new.
   const bool apart = stages.may_fail() && args.final_state.defined() && args.initial_state.defined() &&
                      args.final_state.data() == args.initial_state.data();
-  if (apart) working.final_state = Tensor::empty(result.final_state.shape(), result.final_state.dtype());
-  const KdaSizes sizes = sizes_of(args);
+  Tensor states = result.final_state;
+  if (apart) {
+    states = Tensor::empty({sizes.N, sizes.HV, result.final_state.size(2), result.final_state.size(3)},
+                           result.final_state.dtype());
+  }
   common::FirstError error;
   parallel_for(sizes.N * sizes.HV, [&](std::int64_t task, int) {
     error.guard([&] {
       const HeldScratch memory(KdaHead::floats(sizes) + floats);
-      const KdaHead head(args, stages, task / sizes.HV, task % sizes.HV, memory.data());
+      const std::int64_t sequence = task / sizes.HV;
+      const KdaHead head(args, stages, sequence, task % sizes.HV, memory.data());
+      if (head.slots().read < 0) return head.store_zeros(result.o);
       head.load_state();
-      kernel(head, memory.data() + KdaHead::floats(sizes), working.o);
-      head.store_state(working.final_state);
+      kernel(head, memory.data() + KdaHead::floats(sizes), result.o);
+      if (states.defined() && head.slots().write >= 0)
+        head.store_state(states, apart ? sequence : head.slots().write);
     });
   });
   error.rethrow();
-  if (apart) copy_state(working.final_state, result.final_state);
+  if (apart) copy_states(args, states, result.final_state);
   return result;
 }
 

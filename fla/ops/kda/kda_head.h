@@ -35,19 +35,25 @@ class KdaHead {
   std::int64_t tokens() const { return tokens_.end - tokens_.begin; }
   float* state() const { return S_; }
 
+  const StateSlots& slots() const { return slots_; }
+
+  /// Reads slot slots().read of initial_state.
   void load_state() const;
-  void store_state(const Tensor& state) const;
+  void store_state(const Tensor& states, std::int64_t slot) const;
 
   /// Tokens [begin, begin + kBlock), or as many as there are; the next block takes the same memory.
   Block load_block(std::int64_t begin) const;
 
   void store_output(const Tensor& o, std::int64_t token, const float* row) const;
 
+  /// What a sequence that is skipped has for outputs.
+  void store_zeros(const Tensor& o) const;
+
  private:
   struct Row {
     std::int64_t offset, stride;
   };
-  Row state_row(const TensorView& state, std::int64_t i) const;
+  Row state_row(const TensorView& states, std::int64_t slot, std::int64_t i) const;
   TensorView tokens_of_head(const TensorView& tensor, std::int64_t head, std::int64_t begin,
                             std::int64_t count) const;
 
@@ -55,7 +61,8 @@ class KdaHead {
   const common::StageSet& stages_;
   KdaSizes sizes_;
   TokenRange tokens_;
-  std::int64_t sequence_, value_head_, key_head_;
+  StateSlots slots_;
+  std::int64_t value_head_, key_head_;
   float* S_;
   Block memory_;
 };
@@ -63,7 +70,8 @@ class KdaHead {
 /// Advances a head's state over all its tokens and stores its outputs; `memory` is room of its own.
 using KdaHeadKernel = void (*)(const KdaHead& head, float* memory, const Tensor& o);
 
-/// Runs the kernel for every sequence and value head of a call, in parallel, each with room for `floats`.
+/// Runs the kernel for every sequence that is not skipped and value head of a call, in parallel, each with
+/// room for `floats`.
 /// What a stage throws is thrown; a state that is updated in place is then as it was. Throws InvalidArgument
 /// for tensors that are not on the CPU.
 KdaResult for_each_kda_head(const KdaArgs& args, std::size_t floats, KdaHeadKernel kernel);

@@ -11,6 +11,7 @@
 #include "tests/conformance/kda_agreement.h"
 #include "tests/conformance/laid_out.h"
 #include "tests/core/scoped_environment.h"
+#include "tests/ops/kda/pool_run.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
 
@@ -118,6 +119,34 @@ TEST_P(CpuSimdTarget, HasTheSameBitsForAnyNumberOfThreads) {
           << threads;
     }
     fla::set_num_threads(0);
+  }
+}
+
+TEST_P(CpuSimdTarget, HasTheSameBitsWithStatesInAPool) {
+  const fla::ScopedPolicy required({.require = {{"kda", "cpu_simd"}}});
+  std::uint64_t seed = 1;
+  for (const bool v_first : {false, true}) {
+    for (const bool write_indices : {false, true}) {
+      for (fla::cases::KdaSpec spec :
+           {fla::cases::KdaSpec{.B = 9, .T = 1, .H = 1, .HV = 2, .K = 36, .V = 20, .pool = 20},
+            fla::cases::KdaSpec{.H = 1, .K = 32, .V = 70, .lengths = {3, 0, 17, 1, 33, 0, 8}, .pool = 15},
+            fla::cases::KdaSpec{
+                .B = 4, .T = 20, .H = 1, .K = 64, .V = 64, .dtype = fla::DType::bf16, .pool = 9}}) {
+        spec.write_indices = write_indices;
+        spec.options.state_v_first = v_first;
+        spec.seed = seed++;
+        const fla::cases::KdaCase call = fla::cases::make_kda_case(spec);
+        expect_agreement(call.args);
+        for (const int threads : {1, 16}) {  // with more than there are heads, V is split
+          fla::set_num_threads(threads);
+          for (const auto run : {fla::chunk_kda, fla::fused_recurrent_kda}) {
+            fla_test::expect_bits_of_sequences_alone(run, call.args, false);
+            fla_test::expect_bits_of_sequences_alone(run, call.args, true);
+          }
+        }
+        fla::set_num_threads(0);
+      }
+    }
   }
 }
 

@@ -130,6 +130,20 @@ TEST(Decision, KnowsTheNamesOfKda) {
   EXPECT_EQ(Rules({all}, fla::KdaArgs::arguments()).first_of(&args), 0);
 }
 
+TEST(Decision, KnowsTheSlotsOfKdasPool) {
+  const fla::TensorView q(nullptr, DType::f32, {3, 1, 2, 8}), pool(nullptr, DType::f32, {9, 2, 8, 8});
+  const fla::TensorView slots(nullptr, DType::i32, {3}), starts(nullptr, DType::i32, {4});
+  const Rules rules({"varlen", "P > 4", "P == 3 and not state_indices", "P == N and state_indices"},
+                    fla::KdaArgs::arguments());
+  const auto rule_for = [&rules](const fla::KdaArgs& args) { return rules.first_of(&args); };
+  EXPECT_EQ(rule_for({.q = q, .k = q, .v = q}), 2) << "without indices there are as many as sequences";
+  EXPECT_EQ(rule_for({.q = q, .k = q, .v = q, .initial_state = pool, .state_indices = slots}), 1);
+  EXPECT_EQ(rule_for({.q = q, .k = q, .v = q, .state_indices = slots, .final_state = pool}), 1);
+  EXPECT_EQ(rule_for({.q = q, .k = q, .v = q, .initial_state = pool.slice(0, 0, 3), .state_indices = slots}),
+            3);
+  EXPECT_EQ(rule_for({.q = q, .k = q, .v = q, .cu_seqlens = starts}), 0) << "slots are no packed sequences";
+}
+
 // ---- random conditions, held to what they say
 
 struct Random {

@@ -74,11 +74,11 @@ TEST(StagesRefuse, OtherDevicesAndNullPointers) {
   EXPECT_EQ(l2_norm({.x = null}), "x: expected f32[2, 3, 4, 5] on cpu, got a null pointer");
   EXPECT_EQ(gate({.g = x, .A_log = rate, .out = away}), "out: expected device cpu, got cuda:0");
   EXPECT_EQ(l2_norm({.x = away, .out = away}),
-            "x: expected device cpu, got cuda:0: this build has no CUDA kernels");
+            "x: expected device cpu, got cuda:0: the stages have kernels for the CPU alone");
   EXPECT_EQ(gate({.g = away, .lower_bound = -1.0f, .out = away}),
-            "g: expected device cpu, got cuda:0: this build has no CUDA kernels");
+            "g: expected device cpu, got cuda:0: the stages have kernels for the CPU alone");
   EXPECT_EQ(solve_tril({.A = away, .out = away}),
-            "A: expected device cpu, got cuda:0: this build has no CUDA kernels");
+            "A: expected device cpu, got cuda:0: the stages have kernels for the CPU alone");
 }
 
 TEST(StagesRefuse, OutputsThatOverlapOtherThanInPlace) {

@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "fla/core/errors.h"
+#include "fla/dispatch/explain.h"
+#include "fla/dispatch/plan.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/conformance/kda_agreement.h"
 
@@ -28,6 +31,24 @@ inline void expect_agreement(const fla::KdaArgs& args) {
         << name << " " << fla::conformance::describe(args);
     EXPECT_EQ(result.final_state.defined(), args.output_final_state || args.final_state.defined()) << name;
   }
+}
+
+/// Expects everything that takes a call to refuse this one in these words.
+inline void expect_refusal(const fla::KdaArgs& args, const std::string& argument,
+                           const std::string& message) {
+  const auto expect = [&](const char* where, auto&& body) {
+    try {
+      body();
+      ADD_FAILURE() << where << " threw nothing";
+    } catch (const fla::InvalidArgument& error) {
+      EXPECT_EQ(error.argument(), argument) << where;
+      EXPECT_EQ(error.what(), argument + ": " + message) << where;
+    }
+  };
+  for (const auto& [way, run] : kEveryWay) expect(way, [&, run = run] { run(args); });
+  expect("explain", [&] { fla::explain("kda", "kda", args); });
+  expect("plan", [&] { fla::plan("kda", "chunk_kda", args); });
+  expect("validate_arguments", [&] { fla::validate_arguments(args); });
 }
 
 }  // namespace fla_test

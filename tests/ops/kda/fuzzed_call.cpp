@@ -58,16 +58,21 @@ FuzzedCall::FuzzedCall(Random& random) : random_(random) {
   sizes_[Axis::K] = channels(random_);
   sizes_[Axis::V] = channels(random_);
   sizes_[Axis::N] = packed ? random_.between(1, 4) : sizes_[Axis::B];
+  const bool pooled = random_.chance(0.3f);
+  sizes_[Axis::P] = pooled ? random_.between(0, 2 * sizes_[Axis::N] + 2) : sizes_[Axis::N];
   strides_ = random_.chance(0.4f)   ? Strides::none
              : random_.chance(0.5f) ? Strides::between_rows
                                     : Strides::any;
   strong_decay_ = random_.chance(0.2f);
   inputs_.reserve(KdaArgs::arguments().size());
   choose_options();
+  if (pooled) choose_slots();
   place_inputs();
   if (!packed) args_.cu_seqlens = {};
-  mend();
+  if (!pooled) args_.state_indices = {};
+  if (!pooled || random_.chance(0.5f)) args_.state_write_indices = {};
   choose_outputs();
+  mend();
 }
 
 void FuzzedCall::choose_options() {
@@ -90,6 +95,26 @@ Layout FuzzedCall::any_layout(int rank) {
   return layout;
 }
 
+/// Right whether the pool is updated in place or not, and with state_write_indices or without them: a slot is
+/// read by one sequence, and written by that one or one that nobody reads.
+void FuzzedCall::choose_slots() {
+  std::vector<std::int64_t> free(static_cast<std::size_t>(sizes_[Axis::P]));
+  for (std::size_t i = 0; i < free.size(); ++i) free[i] = static_cast<std::int64_t>(i);
+  const auto take = [&]() -> std::int64_t {
+    if (free.empty()) return -1;
+    const auto last = static_cast<std::int64_t>(free.size()) - 1;
+    std::swap(free.back(), free[static_cast<std::size_t>(random_.between(0, last))]);
+    const std::int64_t slot = free.back();
+    free.pop_back();
+    return slot;
+  };
+  const auto negative = [&] { return -random_.between(1, 1000); };
+  slots_.resize(static_cast<std::size_t>(sizes_[Axis::N]));
+  for (fla::StateSlots& slots : slots_) slots.read = random_.chance(0.2f) ? negative() : take();
+  for (fla::StateSlots& slots : slots_)
+    slots.write = random_.chance(0.2f) ? negative() : random_.chance(0.3f) ? slots.read : take();
+}
+
 DType FuzzedCall::any_dtype(fla::DTypeSet types) {
   for (;;) {
     const DType dtype = kAllTypes[static_cast<std::size_t>(random_.between(0, kAllTypes.size() - 1))];
@@ -107,6 +132,13 @@ std::vector<std::int64_t> FuzzedCall::shape_of(const Argument& argument) {
 }
 
 void FuzzedCall::fill(const Argument& argument, const TensorView& tensor) {
+  if (argument.names_slots()) {
+    for (std::size_t n = 0; n < slots_.size(); ++n) {
+      put(tensor, static_cast<std::int64_t>(n) * tensor.stride(0),
+          static_cast<double>(argument.name == "state_indices" ? slots_[n].read : slots_[n].write));
+    }
+    return;
+  }
   if (argument.kind == ArgumentKind::index) {
     std::vector<std::int64_t> starts{0, sizes_[Axis::T]};
     while (static_cast<std::int64_t>(starts.size()) < tensor.size(0))
@@ -149,12 +181,16 @@ void FuzzedCall::place_inputs() {
 void FuzzedCall::mend() {
   for (;;) {
     try {
-      fla::validate_arguments(args_);
+      fla::validate_arguments(copy().args);
       return;
     } catch (const fla::InvalidArgument& error) {
       const Argument& argument = *fla::find_argument(KdaArgs::arguments(), error.argument());
       if (argument.kind == ArgumentKind::number) {
         argument.number(static_cast<void*>(&args_)) = -5 * (1 - random_.uniform());
+      } else if (argument.kind == ArgumentKind::output) {
+        choose_output(argument);
+      } else if (argument.names_slots()) {  // of nothing so far
+        choose_output(*fla::find_argument(KdaArgs::arguments(), "final_state"));
       } else {
         const std::vector<std::int64_t> shape = shape_of(argument);
         LaidOut placed(shape, any_dtype(argument.dtypes));
@@ -169,12 +205,15 @@ void FuzzedCall::mend() {
 
 void FuzzedCall::choose_outputs() {
   for (const Argument& argument : KdaArgs::arguments()) {
-    if (argument.kind != ArgumentKind::output || random_.chance(0.5f)) continue;
-    const Argument* before = fla::find_argument(KdaArgs::arguments(), argument.in_place_of);
-    const bool in_place = before != nullptr && before->tensor(&args_).defined() && random_.chance(0.4f);
-    const DType dtype = argument.name == "out" ? args_.v.dtype() : any_dtype(argument.dtypes);
-    outputs_.push_back({&argument, dtype, any_layout(argument.shape.first.rank), in_place});
+    if (argument.kind == ArgumentKind::output && random_.chance(0.5f)) choose_output(argument);
   }
+}
+
+void FuzzedCall::choose_output(const Argument& argument) {
+  const Argument* before = fla::find_argument(KdaArgs::arguments(), argument.in_place_of);
+  const bool in_place = before != nullptr && before->tensor(&args_).defined() && random_.chance(0.4f);
+  const DType dtype = argument.name == "out" ? args_.v.dtype() : any_dtype(argument.dtypes);
+  outputs_.push_back({&argument, dtype, any_layout(argument.shape.first.rank), in_place});
 }
 
 FuzzedCall::Copy FuzzedCall::copy() const {
@@ -193,6 +232,10 @@ FuzzedCall::Copy FuzzedCall::copy() const {
     for (int i = 0; i < rule.rank; ++i) shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes_));
     made.outputs.emplace_back(shape, output.dtype, output.layout);
     place = made.outputs.back().view();
+    if (!args_.state_indices.defined() || rule.dims[0].axis != Axis::P) continue;
+    // Slots that are not written keep what they hold, which is compared with the rest.
+    fla::conformance::for_each_offset(place, [&](std::int64_t offset) { put(place, offset, 0.125); });
+    made.outputs.back().remember();
   }
   return made;
 }
@@ -254,7 +297,9 @@ FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
       const fla::ShapeRule& rule = fla::rule_in_force(table, argument, &call.args);
       const int at = static_cast<int>(random.between(0, rule.rank - 1));
       const Axis axis = rule.dims[static_cast<std::size_t>(at)].axis;
-      const bool sets = first || (name == "v" && (axis == Axis::HV || axis == Axis::V));
+      const bool sets = first || (name == "v" && (axis == Axis::HV || axis == Axis::V)) ||
+                        (axis == Axis::P && call.args.state_indices.defined() &&
+                         (name == "initial_state" || !call.args.initial_state.defined()));
       if (sets) return {};
       std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
       shape[static_cast<std::size_t>(at)] += 1;
@@ -283,6 +328,15 @@ FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
         // In memory of its own: the call's other copies read the same starts.
         call.outputs.push_back(LaidOut::copy_of(tensor));
         tensor = call.outputs.back().view();
+        if (argument.names_slots()) {
+          if (tensor.size(0) == 0) return {};
+          const TensorView& states =
+              call.args.initial_state.defined() ? call.args.initial_state : call.args.final_state;
+          put(tensor, random.between(0, tensor.size(0) - 1),
+              static_cast<double>(states.size(0) + random.between(0, 5)));
+          call.outputs.back().remember();
+          return {name, "a slot behind the pool"};
+        }
         const bool last = random.chance(0.5f);
         put(tensor, last ? tensor.size(0) - 1 : 0,
             last ? static_cast<double>(call.args.q.size(1) + 1) : -1.0);

@@ -44,10 +44,12 @@ class FuzzedCall {
   void choose_options();
   void place_inputs();
   void choose_outputs();
+  void choose_output(const fla::Argument& argument);
   fla::conformance::Layout any_layout(int rank);
   fla::DType any_dtype(fla::DTypeSet types);
   std::vector<std::int64_t> shape_of(const fla::Argument& argument);
   void fill(const fla::Argument& argument, const fla::TensorView& tensor);
+  void choose_slots();
   void mend();
 
   fla::cases::Random& random_;
@@ -55,6 +57,7 @@ class FuzzedCall {
   fla::KdaArgs args_;
   enum class Strides { none, between_rows, any } strides_ = Strides::none;
   bool strong_decay_ = false;
+  std::vector<fla::StateSlots> slots_;  // of every sequence; empty: no indices
   std::vector<fla::conformance::LaidOut> inputs_;
   std::vector<Output> outputs_;
 };

@@ -74,6 +74,23 @@ TEST_P(KdaMemory, IsNotAllocatedByStagesEither) {
   }
 }
 
+TEST_P(KdaMemory, IsNotAllocatedForStatesInAPool) {
+  for (const bool write_indices : {false, true}) {
+    const KdaCase call = make_kda_case(
+        {.B = 40, .T = GetParam(), .H = 1, .K = 16, .V = 16, .pool = 90, .write_indices = write_indices});
+    const LaidOut out(call.args.v.shape(), fla::DType::f32);
+    KdaArgs args = call.args;
+    args.out = out;
+    args.final_state = args.initial_state;
+    for (const auto& [name, run] : fla_test::kEveryWay) {
+      for (int i = 0; i < 2; ++i) (void)run(args);
+      const std::uint64_t before = fla_test::allocations();
+      (void)run(args);
+      EXPECT_EQ(fla_test::allocations(), before) << name;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Lengths, KdaMemory, testing::Values(1, 8, 40),
                          [](const auto& test) { return std::string("T") + std::to_string(test.param); });
 

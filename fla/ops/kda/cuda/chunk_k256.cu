@@ -1,0 +1,3 @@
+#include "fla/ops/kda/cuda/chunk_kernels.cuh"
+
+template cudaError_t fla::cuda::launch_chunk_kernels<256>(const KdaCall&, void*, cudaStream_t);

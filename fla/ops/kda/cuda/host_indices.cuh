@@ -1,0 +1,60 @@
+#pragma once
+
+#include <algorithm>
+
+#include "fla/ops/common/cuda/launch.cuh"
+#include "fla/ops/kda/cuda/index_workspace.h"
+#include "fla/ops/kda/cuda/kda_call.h"
+
+/// cu_seqlens and state indices in host memory travel to the workspace as arguments of a kernel, so that the
+/// caller's memory is free when the launch returns, nothing waits, and a captured graph keeps the values of
+/// its capture.
+namespace fla::cuda {
+
+/// Bytes of the workspace, from its beginning, that they take.
+inline std::size_t index_workspace(const KdaCall& call) {
+  return index_workspace(call.N, call.cu_seqlens.on_host, call.read_slots.on_host, call.write_slots.on_host);
+}
+
+inline constexpr int kIndicesAtOnce = 256;
+
+struct IndexBlock {
+  std::int64_t at[kIndicesAtOnce];
+};
+
+template <int threads>
+__global__ void write_indices(const __grid_constant__ IndexBlock block, std::int64_t* target, int count) {
+  if (const int i = threadIdx.x; i < count) target[i] = block.at[i];
+}
+
+/// Writes `count` entries to `target`, makes `indices` point there, and `target` behind them.
+inline cudaError_t place(Indices& indices, std::int64_t count, std::int64_t*& target, cudaStream_t stream) {
+  if (!indices.on_host) return cudaSuccess;
+  for (std::int64_t first = 0; first < count; first += kIndicesAtOnce) {
+    IndexBlock block;
+    const int now = static_cast<int>(std::min<std::int64_t>(kIndicesAtOnce, count - first));
+    for (int i = 0; i < now; ++i) {
+      const std::int64_t at = (first + i) * indices.stride;
+      block.at[i] = indices.wide ? static_cast<const std::int64_t*>(indices.data)[at]
+                                 : static_cast<const std::int32_t*>(indices.data)[at];
+    }
+    const cudaError_t error =
+        launch(write_indices<kIndicesAtOnce>, dim3(1), kIndicesAtOnce, 0, stream, block, target + first, now);
+    if (error != cudaSuccess) return error;
+  }
+  indices = {.data = target, .wide = true};
+  target += count;
+  return cudaSuccess;
+}
+
+/// Afterwards all of the call's indices are on the device.
+inline cudaError_t place_host_indices(KdaCall& call, void* workspace, cudaStream_t stream) {
+  auto* target = static_cast<std::int64_t*>(workspace);
+  if (const cudaError_t error = place(call.cu_seqlens, call.N + 1, target, stream); error != cudaSuccess)
+    return error;
+  if (const cudaError_t error = place(call.read_slots, call.N, target, stream); error != cudaSuccess)
+    return error;
+  return place(call.write_slots, call.N, target, stream);
+}
+
+}  // namespace fla::cuda

@@ -1,0 +1,216 @@
+#include "tests/backends/cuda_decode/refusals.h"
+
+#include <cstdint>
+
+namespace fla_test {
+
+using fla::DType;
+using fla::KdaArgs;
+using fla::TensorView;
+
+DecodeCall::DecodeCall() {
+  resize(2, 1, 4, 64, 64);
+  args.initial_state = tensor({5, 4, 64, 64});
+  args.final_state = tensor({5, 4, 64, 64});
+  args.state_indices = tensor({2}, DType::i32);
+  args.out = tensor({2, 1, 4, 64});
+}
+
+TensorView DecodeCall::tensor(std::initializer_list<std::int64_t> shape, DType dtype) {
+  last_ += std::uintptr_t{1} << 40;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nobody reads
+  return TensorView(reinterpret_cast<const void*>(last_), dtype, shape, {fla::DeviceType::cuda, 0});
+}
+
+TensorView DecodeCall::strided(const TensorView& view, int axis, std::int64_t stride) {
+  std::vector<std::int64_t> strides(view.strides().begin(), view.strides().end());
+  strides[static_cast<std::size_t>(axis)] = stride;
+  return TensorView(view.data(), view.dtype(), view.shape(), strides, view.device());
+}
+
+TensorView DecodeCall::moved(const TensorView& view, std::int64_t bytes) {
+  return TensorView(view.as<const std::byte>() + bytes, view.dtype(), view.shape(), view.strides(),
+                    view.device());
+}
+
+void DecodeCall::put_on(fla::Device device) {
+  for (const fla::Argument& argument : KdaArgs::arguments()) {
+    if (!argument.is_tensor()) continue;
+    TensorView& view = argument.tensor(&args);
+    if (view.defined() && argument.kind != fla::ArgumentKind::index)
+      view = TensorView(view.data(), view.dtype(), view.shape(), view.strides(), device);
+  }
+  if (args.state_indices.defined() && !device.is_cpu())
+    args.state_indices =
+        TensorView(args.state_indices.data(), DType::i32, args.state_indices.shape(), device);
+}
+
+void DecodeCall::resize(std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K, std::int64_t V) {
+  args = {};
+  args.q = tensor({B, T, 2, K});
+  args.k = tensor({B, T, 2, K});
+  args.v = tensor({B, T, HV, V});
+  args.g = tensor({B, T, HV, K});
+  args.beta = tensor({B, T, HV});
+}
+
+void DecodeCall::index_on_host() {
+  slots_.resize(static_cast<std::size_t>(args.q.size(0)));
+  for (std::size_t n = 0; n < slots_.size(); ++n) slots_[n] = static_cast<std::int32_t>(n);
+  args.state_indices = TensorView(slots_.data(), DType::i32, {args.q.size(0)});
+}
+
+namespace {
+
+constexpr std::int64_t kTooFar = std::int64_t{1} << 32;
+
+/// A stride that 32 bits do not hold, or a negative one, on one axis of one argument.
+Refusal far(const char* name, const char* argument, TensorView KdaArgs::*member, int axis,
+            std::int64_t stride = kTooFar) {
+  return {
+      name,
+      [=](DecodeCall& call) { call.args.*member = DecodeCall::strided(call.args.*member, axis, stride); },
+      "requires strides from 0 to 2^32-1 in " + std::string(argument) + ", got " + std::to_string(stride)};
+}
+
+void use_gate(DecodeCall& call, std::int64_t bias_rank) {
+  call.args.use_gate_in_kernel = true;
+  call.args.A_log = call.tensor({4});
+  call.args.dt_bias = bias_rank == 1 ? call.tensor({4 * 64}) : call.tensor({4, 64});
+}
+
+}  // namespace
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> all{
+      {"CpuTensors",
+       [](DecodeCall& call) {
+         call.put_on({});
+         call.index_on_host();
+       },
+       "requires CUDA tensors, got cpu"},
+      {"PackedSequences",
+       [](DecodeCall& call) {
+         call.resize(1, 1, 4, 64, 64);
+         call.args.cu_seqlens = call.tensor({2}, DType::i64);
+       },
+       "requires sequences that are not packed, got cu_seqlens of 2 entries"},
+      {"TwoTokens", [](DecodeCall& call) { call.resize(2, 2, 4, 64, 64); }, "requires T=1, got 2"},
+      {"NoTokens", [](DecodeCall& call) { call.resize(2, 0, 4, 64, 64); }, "requires T=1, got 0"},
+      {"K32", [](DecodeCall& call) { call.resize(2, 1, 4, 32, 64); }, "requires K=64 or K=128, got 32"},
+      {"V96", [](DecodeCall& call) { call.resize(2, 1, 4, 64, 96); }, "requires V=64 or V=128, got 96"},
+      {"TooManyHeads", [](DecodeCall& call) { call.resize(2, 1, 65536, 64, 64); },
+       "requires at most 65535 value heads, got 65536"},
+      far("FarBatchesOfQ", "q", &KdaArgs::q, 0),
+      far("FarHeadsOfK", "k", &KdaArgs::k, 2),
+      far("FarChannelsOfV", "v", &KdaArgs::v, 3),
+      far("BackwardChannelsOfG", "g", &KdaArgs::g, 3, -1),
+      far("BackwardHeadsOfBeta", "beta", &KdaArgs::beta, 2, -1),
+      far("FarBatchesOfOut", "out", &KdaArgs::out, 0),
+      {"BackwardRates",
+       [](DecodeCall& call) {
+         use_gate(call, 2);
+         call.args.A_log = DecodeCall::strided(call.args.A_log, 0, -1);
+       },
+       "requires strides from 0 to 2^32-1 in A_log, got -1"},
+      {"FarHeadsOfBias",
+       [](DecodeCall& call) {
+         use_gate(call, 2);
+         call.args.dt_bias = DecodeCall::strided(call.args.dt_bias, 0, kTooFar);
+       },
+       "requires strides from 0 to 2^32-1 in dt_bias, got 4294967296"},
+      {"FarElementsOfFlatBias",
+       [](DecodeCall& call) {
+         use_gate(call, 1);
+         call.args.dt_bias = DecodeCall::strided(call.args.dt_bias, 0, kTooFar / 64);
+       },
+       "requires strides from 0 to 2^32-1 in dt_bias, got 67108864"},
+      {"BackwardElementsOfFlatBias",
+       [](DecodeCall& call) {
+         use_gate(call, 1);
+         call.args.dt_bias = DecodeCall::strided(call.args.dt_bias, 0, -1);
+       },
+       "requires strides from 0 to 2^32-1 in dt_bias, got -1"},
+      {"ScatteredValuesOfInitialState",
+       [](DecodeCall& call) { call.args.initial_state = DecodeCall::strided(call.args.initial_state, 3, 2); },
+       "requires contiguous states in initial_state, got strides 64 and 2"},
+      {"ScatteredKeysOfFinalState",
+       [](DecodeCall& call) {
+         call.args.final_state = call.tensor({5, 4, 64, 80}).slice(3, 0, 64);
+       },
+       "requires contiguous states in final_state, got strides 80 and 1"},
+      {"MisalignedInitialState",
+       [](DecodeCall& call) { call.args.initial_state = DecodeCall::moved(call.args.initial_state, 4); },
+       "requires initial_state aligned to 16 bytes, got an address 4 bytes off"},
+      {"MisalignedSlots",
+       [](DecodeCall& call) {
+         call.args.final_state = DecodeCall::strided(call.args.final_state, 0, 4 * 64 * 64 + 2);
+       },
+       "requires slots of final_state at multiples of 16 bytes, got stride 16386"},
+      {"MisalignedHeads",
+       [](DecodeCall& call) {
+         call.args.initial_state = DecodeCall::strided(call.args.initial_state, 1, 64 * 64 + 1);
+       },
+       "requires heads of initial_state at multiples of 16 bytes, got stride 4097"},
+      {"StatesOfTwoDtypes",
+       [](DecodeCall& call) {
+         call.args.final_state = call.tensor({5, 4, 64, 64}, DType::bf16);
+       },
+       "requires both states in one dtype, got f32 and bf16"},
+      {"TooSmallAWorkspace",
+       [](DecodeCall& call) {
+         call.index_on_host();
+         call.args.workspace = {call.tensor({64}).data(), 255};
+       },
+       "requires a workspace of 256 bytes, got 255"},
+      {"AMisalignedWorkspace",
+       [](DecodeCall& call) {
+         call.index_on_host();
+         call.args.workspace = {call.tensor({64}).as<std::byte>() + 8, 256};
+       },
+       "requires a workspace aligned to 256 bytes, got an address 8 bytes off"},
+  };
+  return all;
+}
+
+const std::vector<Acceptance>& acceptances() {
+  static const std::vector<Acceptance> all{
+      {"AnOrdinaryCall", [](DecodeCall&) {}},
+      {"NoState", [](DecodeCall& call) { call.resize(2, 1, 4, 128, 128); }},
+      {"NoSequences", [](DecodeCall& call) { call.resize(0, 1, 4, 128, 128); }},
+      {"Bf16States",
+       [](DecodeCall& call) {
+         call.args.initial_state = call.args.final_state = call.tensor({5, 4, 64, 64}, DType::bf16);
+       }},
+      {"ValuesFirst",
+       [](DecodeCall& call) {
+         call.resize(2, 1, 4, 64, 128);
+         call.args.state_v_first = true;
+         call.args.initial_state = call.tensor({2, 4, 128, 64});
+       }},
+      {"AnyStrideOfAnAxisWithOneElement",
+       [](DecodeCall& call) {
+         call.resize(1, 1, 4, 64, 64);
+         call.args.q = DecodeCall::strided(call.args.q, 0, -1);
+         call.args.initial_state = DecodeCall::strided(call.tensor({1, 4, 64, 64}), 0, 3);
+       }},
+      {"AnyStrideOfTheOneToken",
+       [](DecodeCall& call) { call.args.v = DecodeCall::strided(call.args.v, 1, -kTooFar); }},
+      {"ABroadcastBatch", [](DecodeCall& call) { call.args.q = DecodeCall::strided(call.args.q, 0, 0); }},
+      {"TheLargestStride",
+       [](DecodeCall& call) { call.args.q = DecodeCall::strided(call.args.q, 0, kTooFar - 1); }},
+      {"IndicesOnTheHost", [](DecodeCall& call) { call.index_on_host(); }},
+      {"IndicesOnTheHostAndRoomForThem",
+       [](DecodeCall& call) {
+         call.index_on_host();
+         call.args.workspace = {call.tensor({64}).data(), 256};
+       }},
+      {"AWorkspaceThatItDoesNotNeed",
+       [](DecodeCall& call) {
+         call.args.workspace = {call.tensor({1}).as<std::byte>() + 1, 1};
+       }},
+  };
+  return all;
+}
+
+}  // namespace fla_test

@@ -1,0 +1,107 @@
+#include "tests/conformance/conformance.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fla/dispatch/registry.h"
+#include "tests/conformance/kda_agreement.h"
+#include "tests/conformance/kda_target.h"
+#include "tests/core/allocations.h"
+#include "tests/gpu/gpu.h"
+
+/// What every backend must show, on the first GPU: backends that serve it, and the original kernels.
+namespace {
+
+namespace cases = fla::cases;
+namespace conformance = fla::conformance;
+using conformance::KdaTarget;
+using fla_test::kGpu;
+
+std::vector<std::string> backends_of_kda() {
+  std::vector<std::string> names{"original"};
+  for (const fla::OpStatus& op : fla::ops()) {
+    if (op.name != "kda") continue;
+    for (const fla::BackendStatus& backend : op.backends) names.emplace_back(backend.info.name);
+  }
+  return names;
+}
+
+struct Subject {
+  std::string backend, check;
+};
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> found;
+  for (const std::string& backend : backends_of_kda()) {
+    for (const std::string_view check : conformance::checks("kda"))
+      found.push_back({backend, std::string(check)});
+  }
+  return found;
+}
+
+class ConformanceOnGpu : public fla_test::OnGpu<testing::TestWithParam<Subject>> {};
+
+TEST_P(ConformanceOnGpu, Holds) {
+  const auto& [backend, check] = GetParam();
+  const conformance::Report report = conformance::run_check(
+      "kda", backend, check,
+      {.golden_dir = FLA_GOLDEN_DIR, .device = kGpu, .allocations = fla_test::allocations_of_this_thread});
+  if (!report.skipped.empty()) GTEST_SKIP() << report.text();
+  EXPECT_TRUE(report.ok()) << report.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ConformanceOnGpu, testing::ValuesIn(subjects()),
+                         [](const auto& test) { return test.param.backend + "_" + test.param.check; });
+
+class ConformanceOfBoth : public fla_test::GpuTest {};
+
+TEST_F(ConformanceOfBoth, ABackendThatServesTheOtherDeviceIsNotHeldToTakingCalls) {
+  const conformance::Options here{}, there{.device = kGpu};
+  EXPECT_EQ(conformance::run_check("kda", "cuda_decode", "random", here).skipped,
+            "serves cuda:0: requires CUDA tensors, got cpu");
+  EXPECT_EQ(conformance::run_check("kda", "cpu_simd", "random", there).skipped,
+            "serves cpu: requires CPU tensors, got cuda:0");
+}
+
+struct Golden {
+  std::string name, function;
+};
+
+std::vector<Golden> goldens() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(FLA_GOLDEN_DIR)) {
+    if (const std::string name = entry.path().stem().string(); name.starts_with("kda")) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  std::vector<Golden> found;
+  for (const std::string& name : names) {
+    for (const std::string_view function : conformance::kKdaFunctions)
+      found.push_back({name, std::string(function)});
+  }
+  return found;
+}
+
+class GoldenOnGpu : public fla_test::OnGpu<testing::TestWithParam<Golden>> {};
+
+TEST_P(GoldenOnGpu, AgreesWithEveryKernelThatTakesIt) {
+  const auto& [name, function] = GetParam();
+  const cases::Case golden =
+      cases::read_case(std::string(FLA_GOLDEN_DIR) + "/" + name + ".safetensors", "kda");
+  const auto& args = golden.args_as<fla::KdaArgs>();
+  const cases::KdaReference expected = conformance::expected_of(golden);
+  ASSERT_FALSE(expected.o.empty());
+  for (const std::string& backend : backends_of_kda()) {
+    const KdaTarget target{function, backend, kGpu};
+    if (!target.ask(args).takes()) continue;
+    const fla::KdaResult result = target.run(args);
+    EXPECT_EQ(result.final_state.defined(), !expected.final_state.empty()) << backend;
+    EXPECT_EQ(conformance::disagreement(result, expected, args), "") << backend;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, GoldenOnGpu, testing::ValuesIn(goldens()),
+                         [](const auto& test) { return test.param.name + "_" + test.param.function; });
+
+}  // namespace

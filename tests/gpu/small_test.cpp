@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "fla/core/device_memory.h"
+#include "tests/conformance/pooled_call.h"
+#include "tests/conformance/surrounded.h"
+#include "tests/gpu/gpu_agreement.h"
+#include "tools/cases/kda_random.h"
+
+/// A few small calls of every kernel, option and layout: what compute-sanitizer watches, which makes each of
+/// them a hundred times dearer.
+namespace {
+
+using fla::DType;
+using fla::KdaArgs;
+using fla::KdaResult;
+using fla::cases::KdaCase;
+using fla::cases::KdaData;
+using fla::cases::KdaSpec;
+using fla::cases::make_kda_case;
+using fla::conformance::DeviceCall;
+using fla::conformance::Layout;
+using fla::conformance::PooledCall;
+using fla::conformance::Surrounded;
+using fla_test::expect_agreement_on_gpu;
+using fla_test::kEveryWay;
+using fla_test::kGpu;
+
+/// Every allocation by itself, so that what is written beside it or read before it was written is found.
+class SmallOnGpu : public fla_test::GpuTest {
+ protected:
+  void SetUp() override {
+    fla_test::GpuTest::SetUp();
+    if (IsSkipped()) return;
+    fla::set_device_allocator(
+        {[](void*, std::size_t bytes, fla::Device, fla::Stream) {
+           void* memory = nullptr;
+           return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+         },
+         [](void*, void* memory, std::size_t, fla::Device, fla::Stream) { (void)cudaFree(memory); },
+         nullptr});
+  }
+  void TearDown() override { fla::set_device_allocator({}); }
+};
+
+TEST_F(SmallOnGpu, DecodesWithBothStateTypesAndLayouts) {
+  for (const DType state : {DType::f32, DType::bf16}) {
+    for (const bool v_first : {false, true}) {
+      expect_agreement_on_gpu(make_kda_case({.B = 3,
+                                             .T = 1,
+                                             .H = 1,
+                                             .HV = 2,
+                                             .K = v_first ? 64 : 128,
+                                             .V = state == DType::f32 ? 64 : 128,
+                                             .dtype = DType::bf16,
+                                             .gate_dtype = v_first ? DType::bf16 : DType::f32,
+                                             .state_dtype = state,
+                                             .options = {.output_final_state = true,
+                                                         .use_qk_l2norm_in_kernel = true,
+                                                         .use_gate_in_kernel = true,
+                                                         .use_beta_sigmoid_in_kernel = true,
+                                                         .lower_bound = -5.0f,
+                                                         .state_v_first = v_first}})
+                                  .args);
+    }
+  }
+}
+
+TEST_F(SmallOnGpu, DecodesAndPrefillsInAPool) {
+  std::uint64_t turn = 0;
+  for (const std::int64_t tokens : {1, 20}) {
+    for (const auto writes :
+         {PooledCall::Writes::in_place, PooledCall::Writes::moved, PooledCall::Writes::apart}) {
+      ++turn;
+      const KdaCase made = make_kda_case({.B = 4, .T = tokens, .H = 1, .HV = 2, .K = 64, .V = 64});
+      const auto reference = fla::cases::kda_reference(made.args);
+      for (const auto& [name, run] : kEveryWay) {
+        const PooledCall pooled(made.args,
+                                {.writes = writes, .index_dtype = turn % 2 == 0 ? DType::i32 : DType::i64});
+        DeviceCall there(pooled.args(), kGpu,
+                         turn % 3 == 0 ? DeviceCall::Indices::on_host : DeviceCall::Indices::on_device);
+        EXPECT_EQ(pooled.wrong(there.bring_back(run(there.args())), reference), "") << name;
+        EXPECT_EQ(there.damage(), "") << name;
+      }
+    }
+  }
+}
+
+TEST_F(SmallOnGpu, PrefillsWithEverySizeOfKeys) {
+  const std::array<DType, 3> dtypes{DType::f32, DType::bf16, DType::f16};
+  std::size_t turn = 0;
+  for (const std::int64_t K : {5, 32, 64, 100, 128, 200, 256}) {
+    const DType dtype = dtypes[turn++ % 3];
+    expect_agreement_on_gpu(make_kda_case({.T = 40,
+                                           .H = 1,
+                                           .HV = 2,
+                                           .K = K,
+                                           .V = K == 64 ? 128 : 24,
+                                           .dtype = dtype,
+                                           .gate_dtype = turn % 2 == 0 ? dtype : DType::f32,
+                                           .data = turn % 2 == 0 ? KdaData::strong : KdaData::mixed,
+                                           .options = {.output_final_state = true,
+                                                       .use_qk_l2norm_in_kernel = turn % 2 == 0,
+                                                       .use_gate_in_kernel = turn % 2 == 0,
+                                                       .use_beta_sigmoid_in_kernel = turn % 2 == 0,
+                                                       .allow_neg_eigval = turn % 2 == 0,
+                                                       .state_v_first = turn % 3 == 0}})
+                                .args);
+  }
+}
+
+TEST_F(SmallOnGpu, PacksSequences) {
+  for (const DType index : {DType::i32, DType::i64}) {
+    expect_agreement_on_gpu(make_kda_case({.H = 1,
+                                           .HV = 2,
+                                           .K = 64,
+                                           .V = 64,
+                                           .lengths = {0, 1, 33, 0, 36},
+                                           .dtype = DType::bf16,
+                                           .gate_dtype = DType::bf16,
+                                           .index_dtype = index,
+                                           .initial_state = index == DType::i32,
+                                           .fused_projection = true})
+                                .args);
+  }
+}
+
+TEST_F(SmallOnGpu, HonoursStrides) {
+  fla::cases::Random random(8);
+  for (const std::int64_t tokens : {1, 35}) {
+    const KdaCase call = make_kda_case({.T = tokens, .H = 1, .HV = 2, .K = 36, .V = 20, .dtype = DType::f16});
+    const Surrounded strided(call.args,
+                             [&](const fla::Argument&, int rank) { return Layout::random(rank, random); });
+    expect_agreement_on_gpu(strided.args);
+  }
+}
+
+TEST_F(SmallOnGpu, RunsNothingForNoTokens) {
+  expect_agreement_on_gpu(make_kda_case({.B = 2, .T = 0, .H = 1, .K = 16, .V = 16}).args);
+  expect_agreement_on_gpu(make_kda_case({.H = 1, .K = 16, .V = 16, .lengths = {0, 0}}).args);
+}
+
+}  // namespace

@@ -1,0 +1,192 @@
+#include "tools/fla/bench_cuda.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "fla/core/errors.h"
+#include "fla/dispatch/explain.h"
+#include "fla/dispatch/policy.h"
+#include "tools/cases/op.h"
+#include "tools/fla/chosen_backend.h"
+#include "tools/fla/counted_allocations.h"
+#include "tools/fla/cuda_timer.h"
+#include "tools/fla/device_calls.h"
+
+namespace fla::command {
+namespace {
+
+using Run = KdaResult (*)(const KdaArgs&);
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// One backend in one mode: calls that go round the sets of tensors.
+class Contestant {
+ public:
+  Contestant(CudaRow row, const DeviceCalls& calls, CudaTimer& timer)
+      : row_(std::move(row)),
+        calls_(calls),
+        timer_(timer),
+        run_(row_.function == "chunk_kda" ? &fla::chunk_kda : &fla::fused_recurrent_kda) {}
+
+  /// Call 0 alone, as this mode makes it.
+  void call_once() {
+    const ScopedPolicy scope(policy_for("kda", row_.backend));
+    if (row_.mode == LaunchMode::eager) {
+      enqueue(1);
+    } else {
+      CudaGraph(timer_.stream(), [this] { enqueue(1); }).launch();
+    }
+  }
+
+  /// What the kernel needs beside inputs and outputs: what it allocates when it is given nothing.
+  void count_workspace() {
+    const ScopedPolicy scope(policy_for("kda", row_.backend));
+    KdaArgs args = calls_[0];
+    args.workspace = {};
+    const CountedAllocations counted;
+    static_cast<void>(run_(args));
+    row_.workspace_bytes = counted.bytes();
+  }
+
+  /// Warms up and finds out how many calls to time together: every set of tensors at least once, and enough
+  /// for events to be exact.
+  void prepare() {
+    constexpr double kTimedSeconds = 2e-3;
+    constexpr int kMostCalls = 1024;
+    row_.calls = calls_.size();
+    const ScopedPolicy scope(policy_for("kda", row_.backend));
+    (void)timer_.time([this] { enqueue(row_.calls); });
+    const double once = timer_.time([this] { enqueue(row_.calls); }) / row_.calls;
+    const double wanted = std::ceil(kTimedSeconds / std::max(once, 1e-7));
+    row_.calls = std::clamp(static_cast<int>(wanted), row_.calls, std::max(kMostCalls, row_.calls));
+    if (row_.mode == LaunchMode::graph) graph_.emplace(timer_.stream(), [this] { enqueue(row_.calls); });
+    for (int i = 0; i < 2; ++i) (void)measure();
+  }
+
+  void add_time() { times_.push_back(measure()); }
+
+  CudaRow finish() {
+    std::ranges::sort(times_);
+    row_.repetitions = static_cast<int>(times_.size());
+    row_.min_s = times_.front();
+    row_.median_s = times_[times_.size() / 2];
+    return std::move(row_);
+  }
+
+  CudaRow& row() { return row_; }
+
+ private:
+  void enqueue(int count) const {
+    for (int i = 0; i < count; ++i) static_cast<void>(run_(calls_[i % calls_.size()]));
+  }
+
+  /// Seconds of one call.
+  double measure() {
+    if (graph_) return timer_.time([this] { graph_->launch(); }) / row_.calls;
+    const ScopedPolicy scope(policy_for("kda", row_.backend));
+    return timer_.time([this] { enqueue(row_.calls); }) / row_.calls;
+  }
+
+  CudaRow row_;
+  const DeviceCalls& calls_;
+  CudaTimer& timer_;
+  Run run_;
+  std::optional<CudaGraph> graph_;
+  std::vector<double> times_;
+};
+
+/// Of the backends that were asked for those that take this call; of all if none was.
+std::vector<std::string> backends_for(const CudaBenchRequest& request, std::string_view function,
+                                      const KdaArgs& args) {
+  std::vector<std::string> names;
+  if (request.backends.empty()) {
+    names = backends_that_take(explain("kda", function, args));
+    names.emplace_back(kOriginal);
+  }
+  for (const std::string& wanted : request.backends) {
+    const ScopedPolicy scope(policy_for("kda", wanted));
+    if (wanted == kOriginal || explain("kda", function, args).selected == wanted) names.push_back(wanted);
+  }
+  return names;
+}
+
+/// All modes of all backends on one case, in turns.
+std::vector<CudaRow> measure(const CudaBenchRequest& request, const CudaCase& of, DType dtype,
+                             CudaTimer& timer) {
+  constexpr int kFewest = 5, kMost = 51;
+  DeviceCalls calls(request, of, dtype, timer.stream());
+  const KdaArgs& args = calls[0];
+  const std::string function(cases::find_op("kda").function_or_front_door(request.function, &args));
+  std::vector<Contestant> contestants;
+  std::vector<CudaRow> rows;
+  for (const std::string& backend : backends_for(request, function, args)) {
+    for (const LaunchMode mode : {LaunchMode::eager, LaunchMode::graph}) {
+      CudaRow row{.of = &of,
+                  .function = function,
+                  .backend = backend,
+                  .mode = mode,
+                  .dtype = dtype,
+                  .in_place = calls.in_place(),
+                  .call_sets = calls.size(),
+                  .bytes = calls.bytes()};
+      Contestant contestant(row, calls, timer);
+      try {
+        contestant.count_workspace();
+        calls.reset(0);
+        contestant.call_once();
+        const DeviceCalls::Errors errors = calls.errors();
+        contestant.row().error_o = errors.o;
+        contestant.row().error_state = errors.state;
+        contestant.prepare();
+        contestants.push_back(std::move(contestant));
+      } catch (const DeviceLost&) {
+        throw;
+      } catch (const BackendError& error) {
+        row.failure = error.what();
+        rows.push_back(std::move(row));
+      }
+    }
+  }
+  const double end = now() + request.seconds * static_cast<double>(contestants.size());
+  for (int round = 0; request.repetitions > 0 ? round < request.repetitions
+                                              : round < kFewest || (round < kMost && now() < end);
+       ++round) {
+    for (Contestant& contestant : contestants) contestant.add_time();
+  }
+  for (Contestant& contestant : contestants) rows.push_back(contestant.finish());
+  return rows;
+}
+
+}  // namespace
+
+int bench_steps(const CudaBenchRequest& request) {
+  return static_cast<int>(request.dtypes.size() * request.cases.size()) + 2;
+}
+
+CudaBenchReport bench_kda(const CudaBenchRequest& request, Progress& progress) {
+  CudaBenchReport report{
+      .device = request.device, .data = cases::name_of(request.data), .copy_bytes_per_s = 0, .rows = {}};
+  CudaTimer timer(request.device);
+  // The best that was seen of the memory counts: before everything, when the device is cool, and after it.
+  const auto copy = [&] {
+    progress.begin("what the memory can do");
+    report.copy_bytes_per_s = std::max(report.copy_bytes_per_s, measure_device_copy(request.device, timer));
+  };
+  copy();
+  for (const DType dtype : request.dtypes) {
+    for (const CudaCase& each : request.cases) {
+      progress.begin(each.name + " " + std::string(name_of(dtype)) + ", state " +
+                     std::string(name_of(each.state_dtype)));
+      for (CudaRow& row : measure(request, each, dtype, timer)) report.rows.push_back(std::move(row));
+    }
+  }
+  copy();
+  if (report.rows.empty()) throw InvalidArgument("backend", "none of those takes any of these calls");
+  return report;
+}
+
+}  // namespace fla::command

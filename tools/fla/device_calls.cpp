@@ -1,0 +1,230 @@
+#include "tools/fla/device_calls.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "fla/core/cuda_error.h"
+#include "fla/core/device_memory.h"
+#include "fla/core/threads.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/case.h"
+#include "tools/fla/cuda_timer.h"
+#include "tools/fla/random_fill.h"
+
+namespace fla::command {
+namespace {
+
+using cases::KdaData;
+using Index = std::int64_t;
+
+constexpr std::uint64_t kSeeds = 16;  // of the tensors of one call
+
+std::size_t bytes_of(const TensorView& tensor) {
+  return tensor.defined() ? static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()) : 0;
+}
+
+/// As many calls as it takes to be four times as large as the cache; small ones would be very many.
+int sets_for(double bytes, Device device) {
+  constexpr double kMost = 128;
+  return static_cast<int>(
+      std::clamp(std::ceil(4.0 * static_cast<double>(cache_bytes(device)) / bytes), 1.0, kMost));
+}
+
+}  // namespace
+
+DeviceCalls::DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype, Stream stream)
+    : request_(request), case_(of), dtype_(dtype), stream_(stream) {
+  calls_.push_back(make(1));
+  const KdaArgs args = calls_.front().args;  // a copy: the vector grows
+  validate_arguments(args);
+  for (const TensorView& tensor :
+       {args.q, args.k, args.v, args.g, args.beta, args.out, args.final_state, calls_.front().initial})
+    bytes_ += static_cast<double>(bytes_of(tensor));
+  for (int i = 1; i < sets_for(bytes_, request.device); ++i)
+    calls_.push_back(make(static_cast<std::uint64_t>(i) + 1));
+  if (const std::size_t bytes = workspace_size(args); bytes > 0) {
+    workspace_ = allocate_on(request.device, bytes, stream);
+    check_cuda(cudaMemsetAsync(workspace_.get(), 0xff, bytes, static_cast<cudaStream_t>(stream.handle)),
+               "poisoning the workspace");
+    for (Call& call : calls_) call.args.workspace = {workspace_.get(), bytes};
+  }
+  for (int i = 0; i < size(); ++i) reset(i);
+  make_samples();
+}
+
+Tensor DeviceCalls::place(Call& call, std::vector<Index> shape, DType dtype) const {
+  call.memory.push_back(empty_on(shape, dtype, request_.device, stream_));
+  return call.memory.back();
+}
+
+DeviceCalls::Call DeviceCalls::make(std::uint64_t seed) {
+  const AxisSizes& sizes = case_.sizes;
+  const Index B = sizes[Axis::B], T = sizes[Axis::T], H = sizes[Axis::H], HV = sizes[Axis::HV],
+              K = sizes[Axis::K], V = sizes[Axis::V];
+  const Index N = case_.lengths.empty() ? B : static_cast<Index>(case_.lengths.size());
+  Call call;
+  KdaArgs& args = call.args;
+  for (const Settings& settings : {kda_cuda_options(), request_.options}) {
+    for (const auto& [name, value] : settings) cases::set_option(KdaArgs::arguments(), &args, name, value);
+  }
+  args.state_v_first = case_.state_v_first;
+  args.stream = stream_;
+
+  std::uint64_t next = seed * kSeeds;
+  const KdaData data = request_.data;
+  const bool repeat = data == KdaData::repeated_keys, outside_norm = !args.use_qk_l2norm_in_kernel;
+  const auto filled = [&](std::vector<Index> shape, DType dtype, RandomFill fill) {
+    const Tensor tensor = place(call, std::move(shape), dtype);
+    fill.seed = next++;
+    fill_random(tensor, fill, stream_);
+    return tensor.view();
+  };
+  args.q = filled({B, T, H, K}, dtype_, {.unit_rows = outside_norm});
+  args.k = filled({B, T, H, K}, dtype_, {.unit_rows = outside_norm, .same_rows = repeat});
+  args.v = filled({B, T, HV, V}, dtype_, {});
+  args.g = filled({B, T, HV, K}, dtype_,
+                  {.filling = args.use_gate_in_kernel ? Filling::gate : Filling::decay, .data = data});
+  const bool raw_beta = args.use_beta_sigmoid_in_kernel;
+  if (repeat) {  // the sigmoid of 30 is 1
+    args.beta = filled({B, T, HV}, dtype_, {.filling = Filling::constant, .scale = raw_beta ? 30.0f : 1.0f});
+  } else {
+    args.beta = filled({B, T, HV}, dtype_, {.filling = raw_beta ? Filling::normal : Filling::sigmoid});
+  }
+  if (args.use_gate_in_kernel) {
+    args.A_log = filled({HV}, DType::f32, {.scale = 0.5f});
+    args.dt_bias = filled({HV * K}, DType::f32, {.scale = 0.5f});
+  }
+  if (!case_.lengths.empty()) {
+    Tensor starts = Tensor::empty({N + 1}, DType::i64);
+    starts.as<Index>()[0] = 0;
+    for (Index n = 0; n < N; ++n)
+      starts.as<Index>()[n + 1] = starts.as<Index>()[n] + case_.lengths[static_cast<std::size_t>(n)];
+    call.memory.push_back(copy_to(starts, request_.device, stream_));
+    args.cu_seqlens = call.memory.back();
+  }
+  call.o = place(call, {B, T, HV, V}, dtype_);
+  args.out = call.o;
+  const std::vector<Index> state =
+      args.state_v_first ? std::vector<Index>{N, HV, V, K} : std::vector<Index>{N, HV, K, V};
+  call.state = place(call, state, case_.state_dtype);
+  args.final_state = call.state;
+  in_place_ = front_door(args) == "fused_recurrent_kda";
+  args.initial_state = in_place_ ? call.state.view() : place(call, state, case_.state_dtype).view();
+  call.initial = args.initial_state;
+  return call;
+}
+
+void DeviceCalls::reset(int i) {
+  const Call& call = calls_[static_cast<std::size_t>(i)];
+  cudaStream_t const stream = static_cast<cudaStream_t>(stream_.handle);
+  for (const Tensor& output : {call.o, call.state}) {  // all ones: NaN in every dtype
+    check_cuda(cudaMemsetAsync(output.data(), 0xff, bytes_of(output), stream), "poisoning an output");
+  }
+  fill_random(call.initial, {.scale = 0.3f, .seed = static_cast<std::uint64_t>(i + 2) * kSeeds - 1}, stream_);
+}
+
+TokenRange DeviceCalls::tokens_of(Index sequence) const {
+  if (case_.lengths.empty()) return {sequence, 0, case_.sizes[Axis::T]};
+  Index begin = 0;
+  for (Index n = 0; n < sequence; ++n) begin += case_.lengths[static_cast<std::size_t>(n)];
+  return {0, begin, begin + case_.lengths[static_cast<std::size_t>(sequence)]};
+}
+
+Tensor DeviceCalls::bring_rows(const TensorView& tensor, const TokenRange& tokens, Index head) const {
+  const bool scalar = tensor.rank() == 3;
+  const Index count = tokens.end - tokens.begin, channels = scalar ? 1 : tensor.size(3);
+  const Tensor rows = scalar ? Tensor::empty({1, count, 1}, tensor.dtype())
+                             : Tensor::empty({1, count, 1, channels}, tensor.dtype());
+  const std::size_t element = size_of(tensor.dtype()), width = static_cast<std::size_t>(channels) * element;
+  const Index at =
+      tokens.batch * tensor.stride(0) + tokens.begin * tensor.stride(1) + head * tensor.stride(2);
+  if (count == 0) return rows;
+  check_cuda(cudaMemcpy2DAsync(rows.data(), width, tensor.as<char>() + at * static_cast<Index>(element),
+                               static_cast<std::size_t>(tensor.stride(1)) * element, width,
+                               static_cast<std::size_t>(count), cudaMemcpyDeviceToHost,
+                               static_cast<cudaStream_t>(stream_.handle)),
+             "bringing a head to the host");
+  return rows;
+}
+
+Tensor DeviceCalls::bring_state(const TensorView& tensor, Index sequence, Index head) const {
+  const Tensor state = Tensor::empty({1, 1, tensor.size(2), tensor.size(3)}, tensor.dtype());
+  copy(TensorView(tensor.as<char>() + (sequence * tensor.stride(0) + head * tensor.stride(1)) *
+                                          static_cast<Index>(size_of(tensor.dtype())),
+                  tensor.dtype(), state.shape(), tensor.device()),
+       state, stream_);
+  return state;
+}
+
+KdaArgs DeviceCalls::bring_head(const Call& call, const Sample& sample, std::vector<Tensor>& memory) const {
+  const KdaArgs& there = call.args;
+  const Index key_head = sample.head / (there.v.size(2) / there.q.size(2)), K = there.q.size(3);
+  KdaArgs here = there;
+  const auto keep = [&memory](Tensor tensor) {
+    memory.push_back(std::move(tensor));
+    return memory.back().view();
+  };
+  const auto part = [&](const TensorView& all, Index begin, Index count) {
+    return keep(copy_to(all.slice(0, begin, count), Device{}, stream_));
+  };
+  here.q = keep(bring_rows(there.q, sample.tokens, key_head));
+  here.k = keep(bring_rows(there.k, sample.tokens, key_head));
+  here.v = keep(bring_rows(there.v, sample.tokens, sample.head));
+  here.g = keep(bring_rows(there.g, sample.tokens, sample.head));
+  here.beta = keep(bring_rows(there.beta, sample.tokens, sample.head));
+  here.initial_state = keep(bring_state(call.initial, sample.sequence, sample.head));
+  if (there.A_log.defined()) here.A_log = part(there.A_log, sample.head, 1);
+  if (there.dt_bias.defined()) here.dt_bias = part(there.dt_bias, sample.head * K, K);
+  here.cu_seqlens = {};
+  here.out = {};
+  here.final_state = {};
+  here.stream = {};
+  here.workspace = {};
+  synchronize(request_.device, stream_);
+  return here;
+}
+
+void DeviceCalls::make_samples() {
+  constexpr Index kMost = 4, kMostOfShort = 16;
+  const KdaArgs& args = calls_.front().args;
+  const Index N = case_.lengths.empty() ? args.q.size(0) : static_cast<Index>(case_.lengths.size());
+  const Index heads = N * args.v.size(2), count = std::min(heads, in_place_ ? kMostOfShort : kMost);
+  std::vector<KdaArgs> calls;
+  std::vector<Tensor> memory;
+  for (Index s = 0; s < count; ++s) {
+    const Index at = count == 1 ? 0 : s * (heads - 1) / (count - 1);
+    const Index sequence = at / args.v.size(2);
+    samples_.push_back({sequence, at % args.v.size(2), tokens_of(sequence), {}});
+    calls.push_back(bring_head(calls_.front(), samples_.back(), memory));
+  }
+  parallel_for(count, [&](Index s, int) {
+    const auto at = static_cast<std::size_t>(s);
+    samples_[at].expected = cases::kda_reference_head(calls[at], 0, 0);
+  });
+}
+
+DeviceCalls::Errors DeviceCalls::errors() const {
+  const Call& call = calls_.front();
+  cases::ErrorSum o, state;
+  for (const Sample& sample : samples_) {
+    const Tensor rows = bring_rows(call.o, sample.tokens, sample.head);
+    const Tensor left = bring_state(call.state, sample.sequence, sample.head);
+    synchronize(request_.device, stream_);
+    for (std::size_t at = 0; at < sample.expected.o.size(); ++at)
+      o.add(cases::element(rows, static_cast<Index>(at)), sample.expected.o[at]);
+    const Index K = call.args.q.size(3), V = call.args.v.size(3);
+    for (Index k = 0; k < K; ++k) {
+      for (Index v = 0; v < V; ++v) {
+        const Index place = call.args.state_v_first ? v * K + k : k * V + v;
+        state.add(cases::element(left, place), sample.expected.state[static_cast<std::size_t>(k * V + v)]);
+      }
+    }
+  }
+  return {o.relative(), state.relative()};
+}
+
+}  // namespace fla::command

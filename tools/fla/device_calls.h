@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "fla/core/tensor.h"
+#include "fla/ops/kda/kda.h"
+#include "tools/cases/kda_reference.h"
+#include "tools/fla/bench_cuda.h"
+
+/// The calls of one case of a benchmark on a GPU. Only in builds with CUDA.
+namespace fla::command {
+
+/// Calls of one shape on random tensors of their own, with memory for their results and one workspace for
+/// all: so many that together they are far larger than the device's cache. Short calls update their state in
+/// place, as decoding does. Everything is put on the one stream, which must outlive this.
+class DeviceCalls {
+ public:
+  DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype, Stream stream);
+
+  int size() const { return static_cast<int>(calls_.size()); }
+  const KdaArgs& operator[](int i) const { return calls_[static_cast<std::size_t>(i)].args; }
+  bool in_place() const { return in_place_; }
+  /// What one call has to read and write once.
+  double bytes() const { return bytes_; }
+
+  /// The states as they were at first; outputs full of NaN.
+  void reset(int i);
+
+  struct Errors {
+    double o, state;
+  };
+  /// What call 0, made once since its reset, left in its outputs, against the float64 reference on a few
+  /// heads that are spread over the call. Waits for the stream.
+  Errors errors() const;
+
+ private:
+  struct Call {
+    KdaArgs args;
+    std::vector<Tensor> memory;
+    Tensor o, state;
+    TensorView initial;
+  };
+  /// A head of a sequence of call 0, and what the reference makes of it.
+  struct Sample {
+    std::int64_t sequence, head;
+    TokenRange tokens;
+    cases::KdaHead expected;
+  };
+
+  Call make(std::uint64_t seed);
+  Tensor place(Call& call, std::vector<std::int64_t> shape, DType dtype) const;
+  TokenRange tokens_of(std::int64_t sequence) const;
+  /// [begin, end) of one head as a tensor [1, tokens, 1, channels] or [1, tokens, 1] on the host.
+  Tensor bring_rows(const TensorView& tensor, const TokenRange& tokens, std::int64_t head) const;
+  Tensor bring_state(const TensorView& tensor, std::int64_t sequence, std::int64_t head) const;
+  KdaArgs bring_head(const Call& call, const Sample& sample, std::vector<Tensor>& memory) const;
+  void make_samples();
+
+  const CudaBenchRequest& request_;
+  const CudaCase& case_;
+  DType dtype_;
+  Stream stream_;
+  std::vector<Call> calls_;
+  std::shared_ptr<void> workspace_;
+  bool in_place_ = false;
+  double bytes_ = 0;
+  std::vector<Sample> samples_;
+};
+
+}  // namespace fla::command
