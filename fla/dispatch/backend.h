@@ -22,6 +22,9 @@ struct BackendInfo {
   bool default_enable = true;
   int priority = 100;  ///< lower is asked first; ties go by name
   std::string_view doc{};
+  /// What it rounds factors of products to: its results are as exact as inputs of that dtype allow, where the
+  /// call's own are not coarser.
+  DType precision = DType::f32;
 };
 
 /// Whether a backend can work on this machine, and why not. Asked once, when the op's backends are loaded.
@@ -35,7 +38,12 @@ struct Availability {
 
 /// A faster implementation of an op's functions. An op declares its own subclass (KdaBackend) with two
 /// virtual members a function: `f` and `f_verifier`. A backend overrides what it has: without `f_verifier` it
-/// takes every call; without `f` it is skipped for that function, and explain says so.
+/// takes every call; without `f` it is skipped for that function, and explain says so. An op may also declare
+///
+///     virtual std::string route(std::string_view function, const Args& args) const;
+///
+/// for backends that have several ways to run a call: which of them one that the verifier accepts would go,
+/// in words for people. explain shows it; what a verifier must not do it must not do, either, but allocate.
 ///
 /// A verifier is pure: const, cheap, deterministic; it reads the arguments' metadata and options and facts
 /// about the device, never the tensors' contents, and it copies, launches, logs and caches nothing. It may be
@@ -66,14 +74,24 @@ struct Slot {
   void (*run)() = nullptr;                                                 ///< null: not implemented
   const std::type_info* signature = nullptr;
   std::size_t args_size = 0;
+  std::string (*route)(const BaseBackend& self, const void* args) = nullptr;  ///< null: has nothing to say
 };
 
-/// The slot of a pair of members of `Type`, called through the two functions without state that are given. A
+/// Whether `Type` has a member `route` of its own, which its op's class `Base` declares.
+template <class Owner, class Args>
+std::type_identity<Owner> owner_of_route(std::string (Owner::*)(std::string_view, const Args&) const);
+template <class Base, class Type>
+concept HasRoute = requires {
+  requires !std::is_same_v<typename decltype(owner_of_route(&Type::route))::type, Base>;
+};
+
+/// The slot of a pair of members of `Type`, called through the functions without state that are given. A
 /// member that `Type` did not override is a member of `Base` still, which the type of the pointer to it
 /// tells.
-template <class Base, class Owner, class VerifierOwner, class Result, class Args, class Run, class Verify>
+template <class Base, class Type, class Owner, class VerifierOwner, class Result, class Args, class Run,
+          class Verify, class Route>
 Slot make_slot(std::string_view function, Result (Owner::*)(const Args&),
-               Verdict (VerifierOwner::*)(const Args&) const, Run, Verify) {
+               Verdict (VerifierOwner::*)(const Args&) const, Run, Verify, Route) {
   Slot slot{.function = function, .signature = &typeid(Result(const Args&)), .args_size = sizeof(Args)};
   if constexpr (!std::is_same_v<Owner, Base>) {
     Result (*run)(BaseBackend&, const Args&) = [](BaseBackend& self, const Args& args) {
@@ -86,6 +104,11 @@ Slot make_slot(std::string_view function, Result (Owner::*)(const Args&),
       return Verify()(self, *static_cast<const Args*>(args));
     };
   }
+  if constexpr (HasRoute<Base, Type>) {
+    slot.route = [](const BaseBackend& self, const void* args) {
+      return Route()(static_cast<const Type&>(self), *static_cast<const Args*>(args));
+    };
+  }
   return slot;
 }
 
@@ -93,11 +116,12 @@ Slot make_slot(std::string_view function, Result (Owner::*)(const Args&),
 
 /// Inside an op's backend class, for each of the op's functions: what a subclass `Type` has of it.
 #define FLA_BACKEND_SLOT(Base, Type, function)                                                            \
-  ::fla::dispatch::make_slot<Base>(                                                                       \
+  ::fla::dispatch::make_slot<Base, Type>(                                                                 \
       #function, &Type::function, &Type::function##_verifier,                                             \
       [](::fla::BaseBackend& self, const auto& args) { return static_cast<Type&>(self).function(args); }, \
       [](const ::fla::BaseBackend& self, const auto& args) {                                              \
         return static_cast<const Type&>(self).function##_verifier(args);                                  \
-      })
+      },                                                                                                  \
+      [](const auto& self, const auto& args) { return self.route(#function, args); })
 
 }  // namespace fla

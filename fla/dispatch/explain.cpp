@@ -22,6 +22,14 @@ void validate(const FunctionBase& function, const void* args) {
   if (const auto check = function.description().validate) check(args);
 }
 
+std::string route_of(const Slot& slot, const BaseBackend& backend, const void* args) {
+  try {
+    return slot.route(backend, args);
+  } catch (const std::exception& error) {
+    return std::string("failed: ") + error.what();
+  }
+}
+
 }  // namespace
 
 Explanation explain(std::string_view op, std::string_view name, const std::type_info& type,
@@ -43,10 +51,12 @@ Explanation explain(std::string_view op, std::string_view name, const std::type_
   for (const Registry::Candidacy& candidacy : lineup.candidates) {
     const Entry& entry = *candidacy.entry;
     Explanation::Row row{
-        entry.name, entry.info.priority, candidacy.standing.state, candidacy.standing.reason, {}};
+        entry.name, entry.info.priority, candidacy.standing.state, candidacy.standing.reason, {}, {}};
     if (row.state.empty()) {
-      const Verdict verdict = ask({candidacy.verify, nullptr, entry.backend.get(), nullptr, 0}, args);
+      const Slot& slot = *candidacy.slot;  // what is a candidate has the function
+      const Verdict verdict = ask({slot.verify, nullptr, entry.backend.get(), nullptr, 0}, args);
       row.reason = verdict.reason();
+      if (verdict.ok() && slot.route != nullptr) row.route = route_of(slot, *entry.backend, args);
       if (verdict.ok() && candidacy.breaker != nullptr) row.reason = candidacy.breaker->status().reason;
       if (!verdict.ok()) {
         row.state = verdict.failed() ? "failed" : "refused";
@@ -119,7 +129,11 @@ std::string Explanation::text() const {
   std::string text = op + "." + function + " -> " + (selected.empty() ? "error: " + error : selected);
   if (!rule.empty()) text += "  (rule " + rule + ")";
   text += dispatch_enabled ? "\n" : "  (dispatch is disabled)\n";
-  for (const Row& row : rows) text += line(row.name, std::to_string(row.priority), row.state, row.reason);
+  for (const Row& row : rows) {
+    const std::string route = row.route.empty() ? "" : "route: " + row.route;
+    const std::string between = row.reason.empty() || route.empty() ? "" : "; ";
+    text += line(row.name, std::to_string(row.priority), row.state, row.reason + between + route);
+  }
   const std::string fallback = selected == "original" ? "selected" : "";
   return text + line("original", "-", fallback.empty() ? "fallback" : fallback, "");
 }
@@ -131,6 +145,7 @@ std::string Explanation::json() const {
     ordered_json item{
         {"name", row.name}, {"priority", row.priority}, {"state", row.state}, {"reason", row.reason}};
     if (!row.place.empty()) item["place"] = row.place;
+    if (!row.route.empty()) item["route"] = row.route;
     backends.push_back(std::move(item));
   }
   ordered_json all{{"op", op},

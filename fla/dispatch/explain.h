@@ -19,6 +19,7 @@ struct Explanation {
     std::string state{};
     std::string reason{};
     std::string place{};  ///< of a refusal: file:line of the verifier
+    std::string route{};  ///< which way it would run a call that it takes, if it says so
   };
 
   std::string op, function;

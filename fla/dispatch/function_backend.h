@@ -24,7 +24,8 @@ class FLA_API FunctionBackendBase : public BaseBackend {
         env_var_(info.env_var),
         doc_(info.doc),
         default_enable_(info.default_enable),
-        priority_(info.priority) {}
+        priority_(info.priority),
+        precision_(info.precision) {}
 
   BackendInfo info() const override {
     return {.name = name_,
@@ -32,13 +33,15 @@ class FLA_API FunctionBackendBase : public BaseBackend {
             .env_var = env_var_,
             .default_enable = default_enable_,
             .priority = priority_,
-            .doc = doc_};
+            .doc = doc_,
+            .precision = precision_};
   }
 
  private:
   std::string name_, package_, env_var_, doc_;
   bool default_enable_;
   int priority_;
+  DType precision_;
 };
 
 /// Throws InvalidArgument for a name that nobody has, ConfigError as add_backend does. Lends the slot the

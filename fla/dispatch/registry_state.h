@@ -120,7 +120,7 @@ class Registry {
   struct Candidacy {
     const Entry* entry;
     Standing standing;
-    Verdict (*verify)(const BaseBackend&, const void*);
+    const Slot* slot;        ///< null: the backend has nothing of the function
     const Breaker* breaker;  ///< null: nothing stands in the way
   };
   struct Lineup {

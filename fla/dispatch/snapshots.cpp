@@ -161,8 +161,7 @@ Registry::Lineup Registry::lineup(const FunctionBase& function, const void* args
   for (Entry* entry : asking_order(op, found.policy)) {
     const Slot* slot = entry->slot(function.name());
     const Breaker* breaker = turns_away ? entry->pair(op.name, function.name()).breaker : nullptr;
-    found.candidates.push_back(
-        {entry, standing(op, *entry, function.name(), found.policy), slot ? slot->verify : nullptr, breaker});
+    found.candidates.push_back({entry, standing(op, *entry, function.name(), found.policy), slot, breaker});
   }
   return found;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "fla/dispatch/registry.h"
 #include "tests/conformance/laid_out.h"
 #include "tools/cases/accuracy.h"
 
@@ -13,9 +14,9 @@ struct Allowed {
   double o, final_state;
 };
 
-Allowed allowed(const KdaResult& result, const KdaArgs& args) {
-  const double inputs = std::max(
-      {cases::tolerance(args.q.dtype()), cases::tolerance(args.k.dtype()), cases::tolerance(args.v.dtype())});
+Allowed allowed(const KdaResult& result, const KdaArgs& args, DType precision = DType::f32) {
+  const double inputs = std::max({cases::tolerance(args.q.dtype()), cases::tolerance(args.k.dtype()),
+                                  cases::tolerance(args.v.dtype()), cases::tolerance(precision)});
   double state = inputs;
   if (result.final_state.defined()) state = std::max(state, cases::tolerance(result.final_state.dtype()));
   return {inputs, state};
@@ -40,8 +41,19 @@ cases::KdaReference expected_of(const cases::Case& golden) {
   return reference;
 }
 
-std::string disagreement(const KdaResult& result, const cases::KdaReference& reference, const KdaArgs& args) {
-  const Allowed limits = allowed(result, args);
+DType precision_of(std::string_view backend) {
+  for (const OpStatus& op : ops()) {
+    if (op.name != "kda") continue;
+    for (const BackendStatus& status : op.backends) {
+      if (status.info.name == backend) return status.info.precision;
+    }
+  }
+  return DType::f32;
+}
+
+std::string disagreement(const KdaResult& result, const cases::KdaReference& reference, const KdaArgs& args,
+                         DType precision) {
+  const Allowed limits = allowed(result, args, precision);
   const cases::KdaErrors errors = cases::kda_errors(result, reference);
   return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state);
 }

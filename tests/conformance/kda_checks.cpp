@@ -109,7 +109,7 @@ void check_golden(Report& report, const Options& options) {
     const KdaReference expected = expected_of(golden);
     for_each_target(report, options, args, [&](const KdaTarget& target) {
       if (!takes(report, target, args)) return;
-      const std::string wrong = disagreement(target.run(args), expected, args);
+      const std::string wrong = disagreement(target.run(args), expected, args, target.precision());
       if (!wrong.empty())
         fail(report, target, std::filesystem::path(file).filename().string() + ": " + wrong, args);
     });
@@ -123,7 +123,7 @@ void check_random(Report& report, const Options& options) {
     const KdaReference reference = cases::kda_reference(call.args);
     for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!takes(report, target, call.args)) return;
-      const std::string wrong = disagreement(target.run(call.args), reference, call.args);
+      const std::string wrong = disagreement(target.run(call.args), reference, call.args, target.precision());
       if (!wrong.empty())
         fail(report, target, std::string(cases::name_of(spec.data)) + " data: " + wrong, call.args);
     });
@@ -185,6 +185,7 @@ void check_same_bits_in_any_batch(Report& report, const Options& options) {
     specs.push_back({.H = 1, .K = 48, .V = 40, .lengths = {1, 1, 1, 1, 1, 1, 1, 1, 1}, .dtype = dtype});
     specs.push_back({.B = 4, .T = 21, .H = 2, .K = 32, .V = 96, .dtype = dtype});
     specs.push_back({.B = 7, .T = 1, .H = 2, .K = 128, .V = 128, .dtype = dtype});
+    specs.push_back({.H = 1, .K = 128, .V = 128, .lengths = {70, 0, 130, 1, 64}, .dtype = dtype});
   }
   for (const KdaSpec& spec : specs) {
     const KdaCase call = cases::make_kda_case(spec);
@@ -213,7 +214,7 @@ void check_surrounded(Report& report, const KdaTarget& target, const Surrounded&
   if (!takes(report, target, call.args)) return;
   const KdaReference reference = cases::kda_reference(call.args);
   const KdaResult result = target.run(call.args);
-  const std::string wrong = disagreement(result, reference, call.args);
+  const std::string wrong = disagreement(result, reference, call.args, target.precision());
   if (!wrong.empty()) fail(report, target, wrong, call.args);
   if (result.o.data() != call.args.out.data()) fail(report, target, "did not write o into `out`", call.args);
   for (const LaidOut& output : call.outputs) {
@@ -257,12 +258,14 @@ void check_leftovers(Report& report, const Options& options) {
       for_each_target(report, options, good.args, [&](const KdaTarget& target) {
         if (!takes(report, target, good.args)) return;
         if (target.ask(bad.args).takes()) (void)target.run(bad.args);
-        const std::string wrong = disagreement(target.run(good.args), reference, good.args);
+        const std::string wrong =
+            disagreement(target.run(good.args), reference, good.args, target.precision());
         if (!wrong.empty()) fail(report, target, "after a call full of NaN: " + wrong, good.args);
         // With its outputs given, a call on a device is given a workspace full of NaN, too.
         const Surrounded given(good.args);
         if (!target.ask(given.args).takes()) return;
-        const std::string still_wrong = disagreement(target.run(given.args), reference, given.args);
+        const std::string still_wrong =
+            disagreement(target.run(given.args), reference, given.args, target.precision());
         if (!still_wrong.empty()) fail(report, target, "on memory full of NaN: " + still_wrong, given.args);
       });
     }
@@ -271,15 +274,22 @@ void check_leftovers(Report& report, const Options& options) {
 }
 
 void check_state_in_place(Report& report, const Options& options) {
-  const std::array<std::array<std::int64_t, 2>, 4> shapes{{{0, 48}, {1, 48}, {1, 64}, {19, 48}}};
+  struct Shape {
+    std::int64_t T, K, V;
+    DType dtype;
+  };
+  constexpr std::array shapes{Shape{0, 64, 48, DType::f32}, Shape{1, 64, 48, DType::f32},
+                              Shape{1, 64, 64, DType::f32}, Shape{19, 64, 48, DType::f32},
+                              Shape{70, 128, 128, DType::bf16}};
   for (const bool v_first : {false, true}) {
-    for (const auto& [tokens, V] : shapes) {
+    for (const auto& [tokens, K, V, dtype] : shapes) {
       const KdaCase call =
           cases::make_kda_case({.B = 2,
                                 .T = tokens,
                                 .H = 2,
-                                .K = 64,
+                                .K = K,
                                 .V = V,
+                                .dtype = dtype,
                                 .options = {.output_final_state = true, .state_v_first = v_first}});
       for_each_target(report, options, call.args, [&](const KdaTarget& target) {
         LaidOut state = LaidOut::copy_of(call.args.initial_state);
@@ -306,6 +316,7 @@ void check_state_pool(Report& report, const Options& options) {
     specs.push_back({.B = 5, .T = 1, .H = 2, .K = 128, .V = 128, .dtype = dtype, .gate_dtype = dtype});
     specs.push_back({.B = 4, .T = 19, .H = 1, .HV = 2, .K = 48, .V = 80, .dtype = dtype});
     specs.push_back({.H = 2, .K = 64, .V = 64, .lengths = {7, 0, 33, 1, 64, 3}, .dtype = dtype});
+    specs.push_back({.H = 1, .K = 128, .V = 128, .lengths = {7, 0, 70, 1, 64, 3}, .dtype = dtype});
   }
   using Writes = PooledCall::Writes;
   std::uint64_t turn = 0;
@@ -334,7 +345,9 @@ void check_state_pool(Report& report, const Options& options) {
 void check_empty_calls(Report& report, const Options& options) {
   for (const KdaSpec& spec :
        {KdaSpec{.B = 2, .T = 0, .H = 2, .K = 32, .V = 32}, KdaSpec{.B = 0, .T = 9, .H = 2, .K = 32, .V = 32},
-        KdaSpec{.H = 1, .K = 32, .V = 32, .lengths = {0, 0, 0}}}) {
+        KdaSpec{.H = 1, .K = 32, .V = 32, .lengths = {0, 0, 0}},
+        KdaSpec{.B = 2, .T = 0, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16},
+        KdaSpec{.H = 1, .K = 128, .V = 128, .lengths = {0, 0, 0}, .dtype = DType::f16}}) {
     const KdaCase call = cases::make_kda_case(spec);
     for_each_target(report, options, call.args, [&](const KdaTarget& target) {
       if (!takes(report, target, call.args)) return;

@@ -3,6 +3,7 @@
 #include "fla/core/errors.h"
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
+#include "tests/conformance/kda_agreement.h"
 
 namespace fla::conformance {
 namespace {
@@ -41,5 +42,7 @@ KdaTarget::Answer KdaTarget::ask(const KdaArgs& args) const {
   }
   return {"absent", "", ""};
 }
+
+DType KdaTarget::precision() const { return precision_of(backend); }
 
 }  // namespace fla::conformance

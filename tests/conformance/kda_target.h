@@ -28,6 +28,8 @@ struct KdaTarget {
     friend bool operator==(const Answer&, const Answer&) = default;
   };
   Answer ask(const KdaArgs& args) const;
+
+  DType precision() const;
 };
 
 inline constexpr std::array<std::string_view, 2> kKdaFunctions{"chunk_kda", "fused_recurrent_kda"};

@@ -138,6 +138,55 @@ TEST_F(Explain, TextNamesEverybodyWithStateAndReason) {
   }
 }
 
+/// Two backends that have a word on how they would run a call: one takes K = 64, the other any.
+class ExplainRoutes : public testing::Test {
+ protected:
+  static std::string of_call(std::string_view function, const MixArgs& args) {
+    return std::string(function) + " in pieces of " + std::to_string(args.K / 2);
+  }
+  fla::RegisteredBackend narrow_ =
+      add({.name = "narrow",
+           .priority = 1,
+           .verify =
+               [](const MixArgs& args) {
+                 return args.K == 64 ? fla::accept() : fla::refuse("requires K=64, got {}", args.K);
+               },
+           .route = of_call});
+  fla::RegisteredBackend wide_ = add({.name = "wide", .priority = 2, .route = of_call});
+  fla::RegisteredBackend silent_ = add({.name = "silent", .priority = 3});
+};
+
+TEST_F(ExplainRoutes, OfThoseThatTakeTheCallAreShown) {
+  EXPECT_EQ(fla_test::row_of("narrow", {.K = 64}).route, "mix_chunk in pieces of 32");
+  EXPECT_EQ(fla_test::row_of("wide", {.K = 64}).route, "mix_chunk in pieces of 32");
+  EXPECT_EQ(fla_test::row_of("narrow", {.K = 128}).route, "");
+  EXPECT_EQ(fla_test::row_of("wide", {.K = 128}).route, "mix_chunk in pieces of 64");
+  EXPECT_EQ(fla_test::row_of("silent").route, "");
+}
+
+TEST_F(ExplainRoutes, StandInTheTextAndInTheJson) {
+  const Explanation explanation = fla::explain("mix", "mix_chunk", MixArgs{.K = 128});
+  EXPECT_EQ(explanation.text(),
+            "mix.mix_chunk -> wide\n"
+            "  narrow       1  refused   requires K=64, got 128\n"
+            "  wide         2  selected  route: mix_chunk in pieces of 64\n"
+            "  silent       3  accepted\n"
+            "  original     -  fallback\n");
+  const json backends = json::parse(explanation.json()).at("backends");
+  EXPECT_EQ(backends.at(1).at("route"), "mix_chunk in pieces of 64");
+  EXPECT_FALSE(backends.at(0).contains("route"));
+  EXPECT_FALSE(backends.at(2).contains("route"));
+}
+
+TEST_F(ExplainRoutes, OneThatThrowsSpoilsNothing) {
+  const fla::RegisteredBackend buggy =
+      add({.name = "buggy", .priority = 0, .route = [](std::string_view, const MixArgs&) -> std::string {
+             throw std::runtime_error("no table");
+           }});
+  EXPECT_EQ(fla::explain("mix", "mix_chunk", MixArgs{}).selected, "buggy");
+  EXPECT_EQ(fla_test::row_of("buggy").route, "failed: no table");
+}
+
 TEST_F(Explain, UnknownOpsAndFunctionsAreRefusedByName) {
   EXPECT_THAT(error_text<fla::InvalidArgument>([] { fla::explain("mux", "mix_chunk", MixArgs{}); }),
               testing::EndsWith("got 'mux'"));

@@ -12,7 +12,7 @@ inline fla::Explanation::Row row_of(const std::string& backend, const fla::Expla
   for (const fla::Explanation::Row& row : explanation.rows) {
     if (row.name == backend) return row;
   }
-  return {.name = backend, .priority = 0, .state = "absent", .reason = {}, .place = {}};
+  return {.name = backend, .priority = 0, .state = "absent", .reason = {}, .place = {}, .route = {}};
 }
 
 inline fla::Explanation::Row row_of(const std::string& backend, const MixArgs& args = {}) {

@@ -40,6 +40,7 @@ class MixBackend : public fla::BaseBackend {
   virtual fla::Verdict mix_chunk_verifier(const MixArgs& args) const;
   virtual MixResult mix_step(const MixArgs& args);
   virtual fla::Verdict mix_step_verifier(const MixArgs& args) const;
+  virtual std::string route(std::string_view function, const MixArgs& args) const;
 
   template <class Type>
   static std::vector<fla::dispatch::Slot> slots() {
@@ -56,6 +57,7 @@ struct Fake {
   std::function<fla::Availability()> available{};
   std::function<fla::Verdict(const MixArgs&)> verify{};
   std::function<MixResult(const MixArgs&)> run{};
+  std::function<std::string(std::string_view function, const MixArgs&)> route{};
 };
 
 /// Serves mix_chunk alone: mix_step is not implemented.
@@ -79,6 +81,9 @@ class FakeBackend final : public MixBackend {
   }
   MixResult mix_chunk(const MixArgs& args) override {
     return fake_.run ? fake_.run(args) : MixResult{fake_.name};
+  }
+  std::string route(std::string_view function, const MixArgs& args) const override {
+    return fake_.route ? fake_.route(function, args) : "";
   }
 
  private:

@@ -45,8 +45,12 @@ TEST(OpsCommand, SaysWhatAToggleTurnedOff) {
           fla({"ops", "--json"}, {.variables = {{std::string(backend.info.env_var), "0"}}});
       ASSERT_EQ(outcome.code, 0) << outcome.err;
       const Json json = listed_op(outcome, op.name);
-      for (const Json& listed : json.at("backends")) {
-        EXPECT_EQ(listed.at("enabled"), listed.at("name") != backend.info.name) << listed;
+      ASSERT_EQ(json.at("backends").size(), op.backends.size());
+      for (std::size_t i = 0; i < op.backends.size(); ++i) {
+        const BackendInfo& info = op.backends[i].info;
+        const Json& listed = json.at("backends").at(i);
+        ASSERT_EQ(listed.at("name"), info.name);
+        EXPECT_EQ(listed.at("enabled"), info.default_enable && info.name != backend.info.name) << listed;
       }
     }
   }

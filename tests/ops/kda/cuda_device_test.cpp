@@ -37,7 +37,7 @@ std::string expected() {
 TEST(KdaOnCuda, IsRefusedWhereThereIsNoSuchDevice) {
   const fla::cases::KdaCase call = fla::cases::make_kda_case({.T = 3, .H = 1, .K = 8, .V = 8});
   for (const auto& [way, run] : fla_test::kEveryWay) {
-    EXPECT_EQ(error_text<InvalidArgument>([&] { run(on_no_device(call)); }), expected()) << way;
+    EXPECT_EQ(error_text<InvalidArgument>([&, run = run] { run(on_no_device(call)); }), expected()) << way;
   }
   EXPECT_EQ(error_text<InvalidArgument>([&] { fla::workspace_size(on_no_device(call)); }), expected());
 }
