@@ -97,7 +97,7 @@ TEST_P(GoldenOnGpu, AgreesWithEveryKernelThatTakesIt) {
     if (!target.ask(args).takes()) continue;
     const fla::KdaResult result = target.run(args);
     EXPECT_EQ(result.final_state.defined(), !expected.final_state.empty()) << backend;
-    EXPECT_EQ(conformance::disagreement(result, expected, args), "") << backend;
+    EXPECT_EQ(conformance::disagreement(result, expected, args, target.precision()), "") << backend;
   }
 }
 

@@ -3,9 +3,13 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+
 #include "fla/core/cuda_devices.h"
 #include "fla/core/cuda_error.h"
 #include "fla/core/device.h"
+#include "fla/dispatch/registry.h"
 
 namespace fla_test {
 
@@ -20,6 +24,17 @@ class OnGpu : public Base {
   }
 };
 using GpuTest = OnGpu<testing::Test>;
+
+/// Why this build or this GPU has no such backend of kda; empty when it has it.
+inline std::string why_without(std::string_view backend) {
+  for (const fla::OpStatus& op : fla::ops()) {
+    if (op.name != "kda") continue;
+    for (const fla::BackendStatus& status : op.backends) {
+      if (status.info.name == backend) return status.available ? "" : status.reason;
+    }
+  }
+  return "this build has no " + std::string(backend);
+}
 
 /// A stream of its own, which waits for no other, not even for the default one.
 class CudaStream {

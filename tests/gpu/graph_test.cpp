@@ -75,6 +75,21 @@ const Kernel kKernels[] = {
      "cuda_decode",
      {.B = 6, .T = 1, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = DType::bf16},
      true},
+    {"Flash",
+     fla::chunk_kda,
+     "flash_kda",
+     {.H = 2, .HV = 4, .K = 128, .V = 128, .lengths = {10, 70, 0, 120}, .dtype = DType::bf16},
+     false},
+    {"FlashByIndex",
+     fla::chunk_kda,
+     "flash_kda",
+     {.H = 2, .K = 128, .V = 128, .lengths = {64, 0, 100, 36, 1}, .dtype = DType::bf16},
+     true},
+    {"FlashInSegments",
+     fla::chunk_kda,
+     "flash_kda",
+     {.T = 2048, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16},
+     false},
 };
 
 /// One of the calls of a kernel: contents, packing and slots differ from one to the next, layouts do not.
@@ -130,7 +145,15 @@ fla::Policy policy_of(const Kernel& kernel) {
           .require = {{"kda", kernel.backend}}};
 }
 
-class GraphOf : public fla_test::OnGpu<testing::TestWithParam<Kernel>> {};
+class GraphOf : public fla_test::OnGpu<testing::TestWithParam<Kernel>> {
+ protected:
+  void SetUp() override {
+    fla_test::OnGpu<testing::TestWithParam<Kernel>>::SetUp();
+    if (IsSkipped() || *GetParam().backend == '\0') return;
+    if (const std::string why = fla_test::why_without(GetParam().backend); !why.empty())
+      GTEST_SKIP() << "not run: " << why;
+  }
+};
 
 TEST_P(GraphOf, IsReplayedWithOtherContents) {
   const fla::ScopedPolicy policy(policy_of(GetParam()));
@@ -210,7 +233,8 @@ TEST_P(AllocationsOf, ACallGoThroughTheHookAndAreAllGivenBack) {
   stream.synchronize();
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, AllocationsOf, testing::Values(kKernels[0], kKernels[2], kKernels[4]),
+INSTANTIATE_TEST_SUITE_P(Kernels, AllocationsOf,
+                         testing::Values(kKernels[0], kKernels[2], kKernels[4], kKernels[6], kKernels[8]),
                          [](const auto& test) { return test.param.name; });
 
 class GraphOfSteps : public fla_test::GpuTest {};

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fla/core/errors.h"
@@ -51,10 +52,10 @@ LaidOut entries(const TensorView& like, const std::vector<std::int64_t>& values)
 class IndexContents : public fla_test::OnGpu<testing::TestWithParam<DType>> {
  protected:
   /// Four sequences of 200 tokens.
-  KdaCase packed_call() const {
+  KdaCase packed_call(std::int64_t channels = 64) const {
     return make_kda_case({.H = 2,
-                          .K = 64,
-                          .V = 64,
+                          .K = channels,
+                          .V = channels,
                           .lengths = {10, 70, 0, 120},
                           .dtype = DType::bf16,
                           .index_dtype = GetParam()});
@@ -62,8 +63,10 @@ class IndexContents : public fla_test::OnGpu<testing::TestWithParam<DType>> {
 };
 
 const std::vector<std::vector<std::int64_t>> kBadStarts{
-    {0, 80, 10, 10, 200},              // falls
-    {200, 150, 100, 50, 0},            // falls everywhere
+    {0, 80, 10, 10, 200},    // falls
+    {200, 150, 100, 50, 0},  // falls everywhere
+    {0, 200, 0, 200, 0},     // has every token twice
+    {0, 200, 5, 200, 9},
     {0, 10, 80, 80, 201},              // ends beyond T
     {0, 1000, 2000, 3000, 4000},       // far beyond T
     {-5, -4, -3, -2, -1},              // negative
@@ -73,17 +76,19 @@ const std::vector<std::vector<std::int64_t>> kBadStarts{
 };
 
 TEST_P(IndexContents, StartsThatMeanNothingLeadNowhereOutside) {
-  const KdaCase made = packed_call();
-  for (const auto& starts : kBadStarts) {
-    for (const auto& [name, run] : kEveryWay) {
-      const Surrounded call(made.args);
-      KdaArgs args = call.args;
-      const LaidOut bad = entries(args.cu_seqlens, starts);
-      args.cu_seqlens = bad;
-      DeviceCall there(args, kGpu);
-      (void)there.bring_back(run(there.args()));
-      EXPECT_EQ(there.damage(), "") << name;
-      for (const LaidOut& output : call.outputs) EXPECT_TRUE(output.intact_around()) << name;
+  for (const std::int64_t channels : {64, 128}) {
+    const KdaCase made = packed_call(channels);
+    for (const auto& starts : kBadStarts) {
+      for (const auto& [name, run] : kEveryWay) {
+        const Surrounded call(made.args);
+        KdaArgs args = call.args;
+        const LaidOut bad = entries(args.cu_seqlens, starts);
+        args.cu_seqlens = bad;
+        DeviceCall there(args, kGpu);
+        (void)there.bring_back(run(there.args()));
+        EXPECT_EQ(there.damage(), "") << name;
+        for (const LaidOut& output : call.outputs) EXPECT_TRUE(output.intact_around()) << name;
+      }
     }
   }
 }
@@ -92,8 +97,9 @@ const std::vector<std::vector<std::int64_t>> kBadSlots{
     {11, 12, 100, 1000}, {-1, -2, -100, 11}, {kFar, -kFar, kFar - 1, std::int64_t{1} << 33}, {3, 3, 3, 3}};
 
 TEST_P(IndexContents, SlotsThatMeanNothingLeadNowhereOutside) {
-  for (const std::int64_t tokens : {1, 20}) {
-    const KdaCase made = make_kda_case({.B = 4, .T = tokens, .H = 2, .K = 64, .V = 64, .dtype = DType::bf16});
+  for (const auto& [tokens, channels] : {std::pair{1, 64}, std::pair{20, 64}, std::pair{20, 128}}) {
+    const KdaCase made =
+        make_kda_case({.B = 4, .T = tokens, .H = 2, .K = channels, .V = channels, .dtype = DType::bf16});
     for (const auto writes :
          {PooledCall::Writes::in_place, PooledCall::Writes::moved, PooledCall::Writes::apart}) {
       for (const auto& read : kBadSlots) {

@@ -112,6 +112,51 @@ TEST_F(SmallOnGpu, PrefillsWithEverySizeOfKeys) {
   }
 }
 
+/// What flash_kda takes where it is; somebody does everywhere.
+TEST_F(SmallOnGpu, PrefillsOn16BitTensorCores) {
+  const auto expect_agreement = [](const KdaSpec& spec) {
+    const KdaCase made = make_kda_case(spec);
+    const auto reference = fla::cases::kda_reference(made.args);
+    DeviceCall call(made.args, kGpu);
+    const std::string taker = fla_test::taker_of("chunk_kda", call.args());
+    const KdaResult result = call.bring_back(fla::chunk_kda(call.args()));
+    EXPECT_EQ(call.damage(), "") << taker;
+    fla_test::expect_within_bars(result, reference, made.args, "chunk_kda", taker);
+  };
+  const KdaArgs inside{.output_final_state = true,
+                       .use_qk_l2norm_in_kernel = true,
+                       .use_gate_in_kernel = true,
+                       .use_beta_sigmoid_in_kernel = true,
+                       .lower_bound = -5.0f,
+                       .state_v_first = true};
+  KdaArgs softplus = inside;
+  softplus.lower_bound.reset();
+  const DType bf16 = DType::bf16, f16 = DType::f16;
+  expect_agreement({.T = 130, .H = 1, .K = 128, .V = 128, .dtype = f16});
+  expect_agreement(
+      {.T = 70, .H = 1, .HV = 2, .K = 128, .V = 128, .dtype = bf16, .gate_dtype = bf16, .options = inside});
+  expect_agreement({.T = 70,
+                    .H = 1,
+                    .K = 128,
+                    .V = 128,
+                    .dtype = f16,
+                    .gate_dtype = f16,
+                    .data = KdaData::strong,
+                    .options = softplus});
+  expect_agreement({.H = 1, .HV = 2, .K = 128, .V = 128, .lengths = {0, 70, 1, 0, 64}, .dtype = bf16});
+  expect_agreement({.H = 3,
+                    .K = 128,
+                    .V = 128,
+                    .lengths = {65, 3},
+                    .dtype = bf16,
+                    .gate_dtype = bf16,
+                    .initial_state = false,
+                    .fused_projection = true});
+  // Long enough to be cut into segments.
+  expect_agreement({.T = 1100, .H = 1, .K = 128, .V = 128, .dtype = bf16, .data = KdaData::slow});
+  expect_agreement({.B = 2, .T = 0, .H = 1, .K = 128, .V = 128, .dtype = bf16});
+}
+
 TEST_F(SmallOnGpu, PacksSequences) {
   for (const DType index : {DType::i32, DType::i64}) {
     expect_agreement_on_gpu(make_kda_case({.H = 1,

@@ -48,7 +48,7 @@ std::string plugins() {
 std::string rows(const fla::Explanation& explanation) {
   std::string text;
   for (const fla::Explanation::Row& row : explanation.rows) {
-    if (row.name == "cpu_simd" || row.name == "cuda_decode") continue;
+    if (row.name == "cpu_simd" || row.name == "cuda_decode" || row.name == "flash_kda") continue;
     text += (text.empty() ? "" : "; ") + row.name + " " + row.state;
     if (!row.reason.empty()) text += ": " + row.reason;
   }

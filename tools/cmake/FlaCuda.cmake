@@ -1,8 +1,9 @@
-# CUDA in the build, as FLA_CUDA asks for it: sets FLA_HAS_CUDA and then has the target fla_cuda, for what calls the CUDA
-# runtime. That is linked statically and opens the driver itself when it is first used, so that nothing of ours needs a
+# CUDA in the build, as FLA_CUDA asks for it: sets FLA_HAS_CUDA, FLA_HAS_FLASH_KDA (what flash_kda needs is there, too) and
+# then has the target fla_cuda, for what calls the CUDA runtime. That is linked statically and opens the driver itself when it is first used, so that nothing of ours needs a
 # driver in order to be loaded.
 
 set(FLA_HAS_CUDA OFF CACHE INTERNAL "Whether CUDA is in the build")
+set(FLA_HAS_FLASH_KDA OFF CACHE INTERNAL "Whether the backend flash_kda is in the build")
 set(no_cuda)  # why not
 
 string(TOUPPER "${FLA_CUDA}" FLA_CUDA)
@@ -107,7 +108,13 @@ target_link_libraries(fla_cuda INTERFACE CUDA::cudart_static)
 # A process may hold several copies of the runtime, a program's own and those of plugins: none may take another's place.
 target_link_options(fla_cuda INTERFACE LINKER:--exclude-libs,libcudart_static.a)
 
+# flash_kda is written for sm_90a on CUTLASS, whatever else CUDA_ARCHITECTURES asks for.
 find_package(CUTLASS 4.2 QUIET)
+execute_process(COMMAND ${nvcc} --list-gpu-code OUTPUT_VARIABLE codes ERROR_QUIET)
 if(NOT CUTLASS_FOUND)
-  list(APPEND FLA_LEFT_OUT "what is built on CUTLASS (nothing in fla ${PROJECT_VERSION}): no CUTLASS 4.2 in CUTLASS_DIR, .deps/cutlass, CMAKE_PREFIX_PATH or python3's packages")
+  list(APPEND FLA_LEFT_OUT "backend flash_kda: no CUTLASS 4.2 in CUTLASS_DIR, .deps/cutlass, CMAKE_PREFIX_PATH or python3's packages")
+elseif(NOT codes MATCHES "sm_90\n")
+  list(APPEND FLA_LEFT_OUT "backend flash_kda: ${nvcc} does not compile for sm_90a")
+else()
+  set(FLA_HAS_FLASH_KDA ON CACHE INTERNAL "Whether the backend flash_kda is in the build")
 endif()

@@ -34,6 +34,7 @@ struct CudaCase {
   DType state_dtype = DType::f32;
   bool state_v_first = false;
   std::vector<PublishedTime> published{};
+  double goal_s = 0;  ///< what fla is to take at most on an NVIDIA H200; 0: no such goal
 };
 
 struct CudaBenchRequest {

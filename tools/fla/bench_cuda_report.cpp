@@ -24,8 +24,9 @@ Errors are those of o and the final state against a float64 recurrence on a few 
 )";
 constexpr char kPeersLegend[] =
     R"(The fastest backend of each case. Peers: ms as published, on an NVIDIA H200, of flash-linear-attention (Triton, 0.5.2 or
-0.6.0, the faster one) and of FlashKDA 1ce47ea; prefill is eager and compared with eager, decode is in graphs; x: how many
-times as long they take. Mixed lengths are 1300, 547, 2048, 963, 271 and 3063.
+0.6.0, the faster one), FlashKDA 1ce47ea and cuLA (August 2026, in segments where heads are few); prefill is eager and compared
+with eager, decode is in graphs; x: how many times as long they take. Goal: ms that fla is to take at most, compared with the
+faster of graph and eager. Mixed lengths are 1300, 547, 2048, 963, 271 and 3063.
 )";
 
 std::string formatted(const char* format, double value) {
@@ -185,6 +186,8 @@ std::string peers_table(const CudaBenchReport& report, const std::vector<Line>& 
     titles.emplace_back(peer);
     titles.emplace_back("x");
   }
+  const bool goals = std::ranges::any_of(lines, [](const Line& line) { return line.any().of->goal_s > 0; });
+  if (goals) titles.insert(titles.end(), {"goal", "x"});
   TextTable table(titles);
   for (const Line& line : lines) {
     std::vector<std::string> cells{line.any().of->name,   dtypes_text(line.any()), line.any().backend,
@@ -195,6 +198,12 @@ std::string peers_table(const CudaBenchReport& report, const std::vector<Line>& 
       cells.push_back(time == nullptr ? "-" : milliseconds(time->seconds));
       cells.push_back(
           row == nullptr || !row->failure.empty() ? "-" : formatted("%.2f", time->seconds / row->median_s));
+    }
+    if (const double goal = line.any().of->goal_s; goal > 0) {
+      cells.push_back(milliseconds(goal));
+      cells.push_back(std::isfinite(line.best_s()) ? formatted("%.2f", goal / line.best_s()) : "-");
+    } else if (goals) {
+      cells.insert(cells.end(), {"-", "-"});
     }
     table.add(std::move(cells));
   }
@@ -235,6 +244,7 @@ Json row_json(const CudaBenchReport& report, const CudaRow& row) {
   json["times_original"] = original == nullptr ? Json(nullptr) : number(original->median_s / row.median_s);
   json["error_o"] = number(row.error_o);
   json["error_state"] = number(row.error_state);
+  if (row.of->goal_s > 0) json["goal_s"] = row.of->goal_s;
   if (row.of->published.empty()) return json;
   Json peers = Json::array();
   for (const PublishedTime& time : row.of->published) {

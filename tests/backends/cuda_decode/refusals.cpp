@@ -16,35 +16,6 @@ DecodeCall::DecodeCall() {
   args.out = tensor({2, 1, 4, 64});
 }
 
-TensorView DecodeCall::tensor(std::initializer_list<std::int64_t> shape, DType dtype) {
-  last_ += std::uintptr_t{1} << 40;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nobody reads
-  return TensorView(reinterpret_cast<const void*>(last_), dtype, shape, {fla::DeviceType::cuda, 0});
-}
-
-TensorView DecodeCall::strided(const TensorView& view, int axis, std::int64_t stride) {
-  std::vector<std::int64_t> strides(view.strides().begin(), view.strides().end());
-  strides[static_cast<std::size_t>(axis)] = stride;
-  return TensorView(view.data(), view.dtype(), view.shape(), strides, view.device());
-}
-
-TensorView DecodeCall::moved(const TensorView& view, std::int64_t bytes) {
-  return TensorView(view.as<const std::byte>() + bytes, view.dtype(), view.shape(), view.strides(),
-                    view.device());
-}
-
-void DecodeCall::put_on(fla::Device device) {
-  for (const fla::Argument& argument : KdaArgs::arguments()) {
-    if (!argument.is_tensor()) continue;
-    TensorView& view = argument.tensor(&args);
-    if (view.defined() && argument.kind != fla::ArgumentKind::index)
-      view = TensorView(view.data(), view.dtype(), view.shape(), view.strides(), device);
-  }
-  if (args.state_indices.defined() && !device.is_cpu())
-    args.state_indices =
-        TensorView(args.state_indices.data(), DType::i32, args.state_indices.shape(), device);
-}
-
 void DecodeCall::resize(std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K, std::int64_t V) {
   args = {};
   args.q = tensor({B, T, 2, K});
@@ -52,12 +23,6 @@ void DecodeCall::resize(std::int64_t B, std::int64_t T, std::int64_t HV, std::in
   args.v = tensor({B, T, HV, V});
   args.g = tensor({B, T, HV, K});
   args.beta = tensor({B, T, HV});
-}
-
-void DecodeCall::index_on_host() {
-  slots_.resize(static_cast<std::size_t>(args.q.size(0)));
-  for (std::size_t n = 0; n < slots_.size(); ++n) slots_[n] = static_cast<std::int32_t>(n);
-  args.state_indices = TensorView(slots_.data(), DType::i32, {args.q.size(0)});
 }
 
 namespace {

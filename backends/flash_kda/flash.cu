@@ -1,0 +1,138 @@
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include "backends/flash_kda/flash.h"
+#include "backends/flash_kda/launch.cuh"
+#include "backends/flash_kda/route.h"
+#include "backends/flash_kda/segment.cuh"
+#include "fla/ops/kda/cuda/host_indices.cuh"
+
+namespace fla::flash_kda {
+
+namespace {
+
+// ---- Tensor maps
+
+using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                            const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                            CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+/// From the driver through the runtime: nothing links against libcuda.
+Encode encoder() {
+  static const Encode encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
+                                         &found) != cudaSuccess ||
+        found != cudaDriverEntryPointSuccess) {
+      function = nullptr;
+    }
+    return reinterpret_cast<Encode>(function);
+  }();
+  return encode;
+}
+
+/// [B, T, heads, 128] with any strides; a box is `tokens` x 64 channels of one head. Past T a box reads zeros
+/// and writes nothing.
+cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, int heads,
+                     std::uint32_t tokens) {
+  const Encode encode = encoder();
+  if (!encode) return cudaErrorNotSupported;
+  const auto bytes = [](std::int64_t count, std::int64_t step) {
+    return static_cast<cuuint64_t>(count > 1 ? 2 * step : 256);
+  };
+  const std::int64_t batches = planned(call) ? 1 : call.N;
+  const cuuint64_t sizes[4] = {kHead, static_cast<cuuint64_t>(heads), static_cast<cuuint64_t>(call.T),
+                               static_cast<cuuint64_t>(batches)};
+  const cuuint64_t strides[3] = {bytes(heads, rows.head), bytes(call.T, rows.token),
+                                 bytes(batches, rows.batch)};
+  const cuuint32_t box[4] = {64, 1, tokens, 1}, steps[4] = {1, 1, 1, 1};
+  const auto type =
+      rows.dtype == DType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const CUresult result = encode(&map, type, 4, rows.data, sizes, strides, box, steps,
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+// ---- Launches
+
+__global__ void __launch_bounds__(Combine::threads) combine_kernel(const __grid_constant__ Params p) {
+  extern __shared__ std::uint8_t shared[];
+  combine(p, (static_cast<Smem>(__cvta_generic_to_shared(shared)) + 1023) & ~1023u);
+}
+cudaError_t launch_combine(const Launch& launch, const Params& params) {
+  static std::atomic<std::uint64_t> prepared{0};
+  return launch_kernel(combine_kernel, prepared, Combine::threads, Combine::bytes + 1024, launch, params);
+}
+cudaError_t launch_plan(const Launch& launch, const PlanParams& params) {
+  static std::atomic<std::uint64_t> prepared{0};
+  return launch_kernel(plan_kernel, prepared, kPlanThreads, kPlanShared, launch, params);
+}
+
+}  // namespace
+
+Route route_of(const KdaCall& call, int processors, bool deterministic) {
+  return cheapest_route(call, processors, deterministic);
+}
+
+std::size_t workspace(const KdaCall& call, const Route& route) {
+  return items_of(call) == 0 ? 0 : workspace_of(call, route, nullptr).bytes;
+}
+
+cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cudaStream_t stream) {
+  if (items_of(given) == 0) return cudaSuccess;
+  cudaError_t error = cudaSuccess;
+  Workspace w = workspace_of(given, route, workspace);
+  Params p;
+  p.call = given;
+  p.schedule = w.schedule;
+  p.segments = w.segments;
+  p.gate_f32 = given.g.dtype == DType::f32;
+  if (given.T > 0) {
+    const int heads = given.HV / given.group;
+    if ((error = make_map(p.q, given, given.q, heads, 32)) != cudaSuccess) return error;
+    if ((error = make_map(p.k, given, given.k, heads, 32)) != cudaSuccess) return error;
+    if (!p.gate_f32 && (error = make_map(p.g, given, given.g, given.HV, 32)) != cudaSuccess) return error;
+    if ((error = make_map(p.v, given, given.v, given.HV, 64)) != cudaSuccess) return error;
+    if ((error = make_map(p.o, given, given.o, given.HV, 64)) != cudaSuccess) return error;
+  }
+  if ((error = cuda::place_host_indices(p.call, w.indices, stream)) != cudaSuccess) return error;
+  w.plan.cu_seqlens = p.call.cu_seqlens;
+  Launch next{.stream = stream};  // the first kernel comes after whatever is in the stream
+  if (planned(given) || route.depth) {
+    next.grid = 1;
+    if ((error = launch_plan(next, w.plan)) != cudaSuccess) return error;
+    next.early = true;
+  }
+  const auto forward = [&](int grid, int state_blocks) {
+    next.grid = grid;
+    p.state_blocks = state_blocks;
+    const cudaError_t result =
+        given.q.dtype == DType::bf16 ? launch_forward_bf16(next, p) : launch_forward_f16(next, p);
+    next.early = true;
+    return result;
+  };
+  if (route.together) {
+    next.resident = true;
+    return forward(route.streams + route.prep_blocks, route.streams);
+  }
+  if (given.T > 0) {
+    const std::int64_t works = chunks_at_most(given) * given.HV;
+    if ((error = forward(static_cast<int>(std::min<std::int64_t>(route.prep_blocks, (works + 1) / 2)), 0)) !=
+        cudaSuccess)
+      return error;
+  }
+  if (route.segments > 1) {
+    next.grid = parts_of(items_of(given), route.segments);
+    error = given.q.dtype == DType::bf16 ? launch_part_bf16(next, p) : launch_part_f16(next, p);
+    if (error != cudaSuccess) return error;
+    next.grid = route.segments > 2 ? 2 * items_of(given) : 0;
+    if ((error = launch_combine(next, p)) != cudaSuccess) return error;
+  }
+  // One CTA a segment: schedule.streams is what a CTA skips to find its next one.
+  p.schedule.streams = route.streams * route.segments;
+  return forward(p.schedule.streams, p.schedule.streams);
+}
+
+}  // namespace fla::flash_kda

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "fla/ops/kda/cuda/kda_call.h"
+
+/// kda's chunked forward pass on Hopper (sm_90a), for calls that the verifier accepts: K = V = 128; q, k, v,
+/// o all bf16 or all f16, g of that type or f32, states f32 in any layout. The state is kept in f32; products
+/// have f16 and, inside a chunk, bf16 factors. Keys are expected with a norm of about 1 at most, as
+/// use_qk_l2norm_in_kernel makes them, and values within f16's range.
+namespace fla::flash_kda {
+
+/// Which way a call goes. `together` or not makes no difference to the results; segments do, within their
+/// errors.
+struct Route {
+  bool together = false;         ///< prep and state in one launch, packets passing through L2
+  std::int32_t streams = 0;      ///< CTAs that run chains of states
+  std::int32_t depth = 0;        ///< places of packets a stream has; 0: all packets are kept
+  std::int32_t prep_blocks = 0;  ///< CTAs that prepare
+  std::int32_t segments = 1;     ///< of a chain; more than 1: run at once, packets kept
+};
+
+/// The cheapest on a device with so many multiprocessors, from sizes alone. `deterministic`: of those that
+/// give a sequence the same bits in any batch.
+Route route_of(const cuda::KdaCall& call, int processors, bool deterministic);
+
+/// Bytes that a call takes that way, at any address that is a multiple of 256.
+std::size_t workspace(const cuda::KdaCall& call, const Route& route);
+
+/// Puts a call on a stream of the current device, under the contract of kda_call.h.
+cudaError_t launch(const cuda::KdaCall& call, const Route& route, void* workspace, cudaStream_t stream);
+
+}  // namespace fla::flash_kda

@@ -1,0 +1,114 @@
+#include "fla/ops/kda/kda.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "backends/flash_kda/flash.h"
+#include "backends/flash_kda/verifier.h"
+#include "fla/core/cuda_devices.h"
+#include "fla/core/cuda_error.h"
+#include "fla/core/environment.h"
+#include "fla/dispatch/registry.h"
+#include "fla/ops/common/call_workspace.h"
+#include "fla/ops/kda/cuda/call_of.h"
+
+namespace fla::flash_kda {
+namespace {
+
+constexpr std::string_view kDeterministicRoute = "FLA_FLASH_KDA_DETERMINISTIC_ROUTE";
+constexpr std::array kVariables{Variable{
+    kDeterministicRoute, "0, 1", "0",
+    "flash_kda never cuts sequences into segments, so that results have the same bits in any batch"}};
+
+std::string text_of(const Route& route) {
+  const auto number = [](std::int32_t count) { return std::to_string(count); };
+  if (route.segments > 1)
+    return "segments: prep, then " + number(route.segments) + " parts of every sequence at once";
+  if (route.together) {
+    return "together: " + number(route.prep_blocks) + " blocks prepare beside " + number(route.streams) +
+           " that run states";
+  }
+  return "apart: prep, then states";
+}
+
+class FlashKda final : public KdaBackend {
+ public:
+  BackendInfo info() const override {
+    return {.name = "flash_kda",
+            .package = "CUTLASS",
+            .env_var = "FLA_FLASH_KDA",
+            .default_enable = false,
+            .priority = 3,
+            .doc =
+                "chunked prefill on Hopper's tensor cores, bf16 and f16, K=V=128, f32 states; sm_90; being "
+                "completed, so it has to be asked for",
+            .precision = DType::bf16};
+  }
+
+  Availability is_available() const override {
+    const auto devices = cuda_devices();
+    if (devices.empty()) return Availability::no(std::string(why_no_cuda_device()));
+    if (std::ranges::none_of(
+            devices, [](const CudaDevice& device) { return device.architecture() == kArchitecture; })) {
+      const CudaDevice& device = devices.front();
+      return Availability::no("requires compute capability 9.0, got " + device.name + " with " +
+                              std::to_string(device.major) + "." + std::to_string(device.minor));
+    }
+    return Availability::yes();
+  }
+
+  std::span<const Variable> variables() const override { return kVariables; }
+
+  void configure() override {
+    const auto value = environment(kDeterministicRoute);
+    deterministic_.store(value && parse_switch(kDeterministicRoute, *value), std::memory_order_relaxed);
+  }
+
+  /// Whatever the setting is.
+  std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
+    const cuda::KdaCall call = cuda::call_of(args, {});
+    const int processors = find_cuda_device(args.q.device())->multiprocessors;
+    return std::max(workspace(call, route_of(call, processors, false)),
+                    workspace(call, route_of(call, processors, true)));
+  }
+
+  std::string route(std::string_view, const KdaArgs& args) const override {
+    return text_of(chosen(cuda::call_of(args, {}), args.q.device()));
+  }
+
+  Verdict chunk_kda_verifier(const KdaArgs& args) const override {
+    const Verdict verdict = verify(args, find_cuda_device(args.q.device()));
+    if (!verdict.ok() || args.workspace.data == nullptr) return verdict;
+    const cuda::KdaCall call = cuda::call_of(args, {});
+    return verify(args.workspace, workspace(call, chosen(call, args.q.device())));
+  }
+
+  KdaResult chunk_kda(const KdaArgs& args) override {
+    const Device device = args.q.device();
+    const CurrentDevice current(device.index);
+    cuda::KdaCall call = cuda::call_of(args, {});
+    const Route route = chosen(call, device);
+    const CallWorkspace memory(args.workspace, workspace(call, route), device, args.stream);
+    KdaResult result = make_result(args);
+    call = cuda::call_of(args, result);
+    // Only the last kernel writes results.
+    check_cuda(launch(call, route, memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
+               "launching flash_kda", BackendError::Wrote::nothing);
+    return result;
+  }
+
+ private:
+  Route chosen(const cuda::KdaCall& call, Device device) const {
+    return route_of(call, find_cuda_device(device)->multiprocessors,
+                    deterministic_.load(std::memory_order_relaxed));
+  }
+
+  std::atomic<bool> deterministic_{false};
+};
+
+FLA_REGISTER_BACKEND(kda, flash_kda, FlashKda);
+
+}  // namespace
+}  // namespace fla::flash_kda

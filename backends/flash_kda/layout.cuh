@@ -1,0 +1,68 @@
+#pragma once
+
+#include "backends/flash_kda/ptx.cuh"
+#include "backends/flash_kda/sizes.h"
+
+/// Where elements lie in shared memory and in packets.
+///
+/// Tiles of 16-bit elements have 128-byte rows (64 elements) in the 128-byte swizzle: the 16-byte column of
+/// row r is XORed with r % 8. That is what TMA writes, what wgmma reads (CuTe's Swizzle<3, 4, 3>), and
+/// without bank conflicts for ldmatrix. Tiles begin at multiples of 1024 bytes. An operand with 128 channels
+/// is two tiles, one a half.
+namespace fla::flash_kda {
+
+inline constexpr std::uint32_t kTile = 64 * 128;  ///< bytes of 64 rows
+
+/// The four operators of a chunk and its decay, as wgmma wants them: prep writes a packet with one bulk copy,
+/// state reads it with one. All f16 but the decay.
+///     Y = V - Kt S      O = Qh S + B V      S' = diag(gamma) S + Kr^T Y
+struct Packet {
+  static constexpr std::uint32_t kt = 0;             // [2][64 tokens][64 channels]
+  static constexpr std::uint32_t qh = 2 * kTile;     // [2][64][64], times 16
+  static constexpr std::uint32_t kr = 4 * kTile;     // [2][64][64]
+  static constexpr std::uint32_t b = 6 * kTile;      // [64][64]
+  static constexpr std::uint32_t gamma = 7 * kTile;  // f32 [128]
+  static constexpr std::uint32_t bytes = gamma + 4 * kHead;
+};
+static_assert(Packet::bytes == 57856);
+
+FLA_BOTH constexpr std::uint32_t swizzled(std::uint32_t row, std::uint32_t byte_column) {
+  return row * 128 + (byte_column ^ ((row & 7) << 4));
+}
+
+// ---- Wgmma descriptors
+
+FLA_BOTH constexpr std::uint64_t descriptor(std::uint32_t at, std::uint32_t leading, std::uint32_t stride) {
+  return std::uint64_t((at & 0x3ffff) >> 4) | std::uint64_t(leading >> 4) << 16 |
+         std::uint64_t(stride >> 4) << 32 | std::uint64_t(1) << 62;
+}
+/// K-major: rows are M or N, eight rows take 1024 bytes. `rows` of a half tile: where the next 64 of k begin.
+FLA_BOTH constexpr std::uint64_t k_major(std::uint32_t at) { return descriptor(at, 16, 1024); }
+FLA_BOTH constexpr std::uint64_t k_step(std::uint32_t kk, std::uint32_t half = kTile) {
+  return ((kk >> 2) * half + (kk & 3) * 32) >> 4;
+}
+/// MN-major: rows are k, column blocks of 64 are a tile apart.
+FLA_BOTH constexpr std::uint64_t mn_major(std::uint32_t at) { return descriptor(at, kTile, 1024); }
+FLA_BOTH constexpr std::uint64_t mn_step(std::uint32_t kk) { return (kk * 2048) >> 4; }
+
+// ---- Fragments: the address a lane gives to
+// ldmatrix
+
+/// A (16 x 16) from a tile with rows M: matrices (rows 0-7, k 0-7), (8-15, 0-7), (0-7, 8-15), (8-15, 8-15).
+/// Also where stmatrix puts two accumulator tiles (16 x 16), and with .trans a B fragment of a tile with rows
+/// k. row: multiple of 8. Columns from c, a multiple of 16 below 64: XOR 2 c.
+FLA_BOTH constexpr std::uint32_t fragment_a(std::uint32_t tile, std::uint32_t row, std::uint32_t lane) {
+  return tile + (row + (lane & 15)) * 128 + ((((lane >> 4) & 1) ^ (lane & 7)) << 4);
+}
+/// Two B fragments (n 16 x k 16) from a tile with rows N: (n 0-7, k 0-7), (0-7, 8-15), (8-15, 0-7), (8-15,
+/// 8-15).
+FLA_BOTH constexpr std::uint32_t fragment_b(std::uint32_t tile, std::uint32_t row, std::uint32_t lane) {
+  return tile + (row + ((lane >> 4) & 1) * 8 + (lane & 7)) * 128 + ((((lane >> 3) & 1) ^ (lane & 7)) << 4);
+}
+/// X^T as A (16 v x 16 tokens), or as an accumulator, from a tile with rows tokens, with .trans. `warp` has v
+/// from 16 warp. Tokens from 16 j: plus 2048 j.
+FLA_BOTH constexpr std::uint32_t fragment_vt(std::uint32_t warp, std::uint32_t lane) {
+  return swizzled(((lane >> 4) & 1) * 8 + (lane & 7), (2 * warp + ((lane >> 3) & 1)) * 16);
+}
+
+}  // namespace fla::flash_kda

@@ -1,0 +1,80 @@
+#pragma once
+
+#include "backends/flash_kda/ptx.cuh"
+#include "fla/ops/kda/cuda/kda_call.h"
+
+/// What the kernels of flash_kda are given, beyond the call itself: tensor maps, and who does what when.
+///
+/// An *item* is one value head of one sequence: its chunks form a chain of states. Items are dealt to
+/// `streams`, round by round: item i is in round i / streams of stream i % streams. A stream is what one CTA
+/// of the state kernel works through. *Work* is one chunk of one item, numbered so that all streams advance
+/// together: chunk 0 of a round's items, chunk 1, …. With variable length the sequences are sorted by length,
+/// the longest first; the items of a round that still have a chunk c are then the first ones, a *slice* of
+/// the work without holes.
+namespace fla::flash_kda {
+
+using cuda::Gate;
+using cuda::Indices;
+using cuda::KdaCall;
+using cuda::Parameters;
+using cuda::Rows;
+using cuda::States;
+
+struct alignas(16) Sequence {
+  std::int32_t n, begin, tokens, chunks;
+};
+struct alignas(16) Slice {
+  std::int32_t first;  ///< number of its first work
+  std::int32_t round, chunk;
+  std::int32_t active;  ///< items of the round with that chunk
+};
+
+/// Variable length only: made from cu_seqlens by the plan kernel.
+struct Plan {
+  Sequence* sequences = nullptr;  ///< [N], most chunks first
+  Slice* slices = nullptr;        ///< [slices], then 33 with first = works
+  std::int32_t* base = nullptr;   ///< [items]: chunks of the stream before this item
+  std::int32_t* works = nullptr;
+};
+
+/// Counters that many CTAs look at lie apart: in one line of L2 they would queue.
+inline constexpr std::int32_t kReadyApart = 8, kTakenApart = 64;
+
+struct Schedule {
+  std::int32_t items = 0, streams = 0;
+  std::int32_t chunks = 0;  ///< of every sequence, without a plan
+  std::int32_t works = 0;   ///< without a plan
+  Plan plan{};
+
+  // How packets pass from prep to state. Kept: all packets in order of their work. Passed: `depth` places a
+  // stream, used in turn, while both run: ready[stream * depth + place] is 1 + the number (of the stream's
+  // chunks) of the packet there, taken[stream] how many packets have been read. claim is the next work that
+  // nobody has.
+  std::uint8_t* packets = nullptr;
+  std::int32_t depth = 0;  ///< 0: kept
+  std::uint32_t* ready = nullptr;
+  std::uint32_t* taken = nullptr;
+  std::uint32_t* claim = nullptr;
+};
+
+/// Few items: every chain is cut into segments of `length` chunks. What a segment does to the state before it
+/// is S -> P S + R (segment.cuh); `images` then hold the states that the segments 1, 2, … begin with.
+struct Segments {
+  std::int32_t count = 1;            ///< at most, of an item
+  std::int32_t length = 0x7fffffff;  ///< chunks
+  float* images = nullptr;  ///< [items][count - 1][64][256 threads]: a state / 16 as registers hold it
+  std::uint8_t* transitions =
+      nullptr;  ///< [items][count - 2][2 halves of 64 columns][128 rows][128 bytes]: P, f16, swizzled
+};
+
+struct Params {
+  TensorMap q, k, g, v, o;
+  KdaCall call;
+  Schedule schedule;
+  Segments segments;
+  std::int32_t state_blocks = 0;   ///< the first CTAs of the grid, one a stream; the others prepare
+  bool gate_f32 = false;           ///< g is f32, read without TMA
+  std::uint32_t* probe = nullptr;  ///< probe builds: [CTA][warpgroup][16] cycles
+};
+
+}  // namespace fla::flash_kda

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/flash_kda/flash.h"
+#include "backends/flash_kda/forward.cuh"
+#include "backends/flash_kda/plan.cuh"
+#include "fla/ops/kda/cuda/index_workspace.h"
+
+/// Which way a call goes, and where in its workspace what lies. Host code; a route follows from shapes and
+/// the device's size alone.
+namespace fla::flash_kda {
+
+/// Microseconds on an H200; a chunk is 64 tokens of one head. Measured by `check time` (README.md).
+struct Costs {
+  double prep = 4.1;           ///< of one chunk on one SM
+  double prep_alone = 4.6;     ///< the same with all packets to memory
+  double state = 1.3;          ///< of one chunk of a chain
+  double state_beside = 1.65;  ///< the same while prep runs beside it
+  double start = 5.0;          ///< of a chain: its first state, the first packet
+  double part = 0.88;          ///< of one chunk of a segment by itself
+  double combine = 2.3;        ///< of one segment
+  double launch = 1.5;         ///< of one more kernel
+  double traffic = 0.0217;     ///< of one packet with V and O through memory, all SMs at it
+};
+
+inline std::int32_t ceil_div(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int32_t>((a + b - 1) / b);
+}
+
+inline std::int32_t items_of(const KdaCall& call) { return static_cast<std::int32_t>(call.N * call.HV); }
+inline bool planned(const KdaCall& call) { return call.cu_seqlens.data != nullptr; }
+/// At most: a sequence's last chunk may be short.
+inline std::int64_t chunks_at_most(const KdaCall& call) {
+  return planned(call) ? call.T / kChunk + call.N : call.N * ceil_div(call.T, kChunk);
+}
+
+/// Enough places for what all teams hold (each about one and a half packets, as many on their way) and as
+/// much again.
+inline std::int32_t depth_of(std::int32_t streams, std::int32_t prep_blocks) {
+  return ceil_div(4 * prep_blocks, streams) + 6;
+}
+
+inline Route cheapest_route(const KdaCall& call, int processors, bool deterministic,
+                            const Costs& costs = {}) {
+  const std::int32_t items = items_of(call);
+  if (items == 0) return {};
+  const double chunks =
+      std::max<double>(1, planned(call) ? call.T / double(kChunk) / call.N + 0.5 : ceil_div(call.T, kChunk));
+  const double works = chunks * items, prep = works * costs.prep_alone / processors + costs.start;
+  Route best{.together = false, .streams = items, .depth = 0, .prep_blocks = processors};
+  double least = prep + std::max(ceil_div(items, processors) * (chunks * costs.state + costs.start),
+                                 works * costs.traffic);
+  for (std::int32_t streams = std::min(items, processors - 1); streams > 0; --streams) {
+    const std::int32_t others = processors - streams, rest = items % streams;
+    const auto round = [&](std::int32_t active) {
+      return active == 0
+                 ? 0.0
+                 : std::max(active * chunks * costs.prep / others, chunks * costs.state_beside + costs.start);
+    };
+    const double time = costs.launch + 2.5 * costs.start + (items / streams) * round(streams) + round(rest);
+    if (time < least) {
+      least = time;
+      best = {
+          .together = true, .streams = streams, .depth = depth_of(streams, others), .prep_blocks = others};
+    }
+  }
+  if (!deterministic && (!planned(call) || call.N == 1)) {
+    for (std::int32_t segments = 2; segments <= 64 && segments <= chunks / 4; ++segments) {
+      const double length = ceil_div(static_cast<std::int64_t>(chunks), segments);
+      const double parts = std::max(ceil_div(std::int64_t(items) * (2 * segments - 3), processors) *
+                                        (length * costs.part + costs.start),
+                                    works * 1.1 * costs.traffic);
+      const double state =
+          std::max(ceil_div(std::int64_t(items) * segments, processors) * length * costs.state,
+                   works * costs.traffic) +
+          2 * costs.start;
+      const double time = prep + parts + (segments - 2) * costs.combine + state + 3 * costs.launch;
+      if (time < least) {
+        least = time;
+        best = {
+            .together = false, .streams = items, .depth = 0, .prep_blocks = processors, .segments = segments};
+      }
+    }
+  }
+  return best;
+}
+
+/// Cuts a workspace into its parts; without memory it only counts.
+class Carver {
+ public:
+  static constexpr std::size_t kGiven = 256, kMost = 1024;  ///< alignment of the memory, of its parts
+  explicit Carver(void* memory) {
+    if (!memory) return;
+    memory_ = static_cast<std::uint8_t*>(memory);
+    memory_ += (kMost - reinterpret_cast<std::uintptr_t>(memory) % kMost) % kMost;
+  }
+  template <class T>
+  T* take(std::size_t count, std::size_t alignment = 256) {
+    used_ = (used_ + alignment - 1) / alignment * alignment;
+    T* const at = memory_ ? reinterpret_cast<T*>(memory_ + used_) : nullptr;
+    used_ += count * sizeof(T);
+    return at;
+  }
+  /// With what may be left free in front.
+  std::size_t used() const { return used_ + kMost - kGiven; }
+
+ private:
+  std::uint8_t* memory_ = nullptr;
+  std::size_t used_ = 0;
+};
+
+struct Workspace {
+  Schedule schedule;
+  Segments segments;
+  PlanParams plan;
+  std::uint8_t* indices = nullptr;  ///< those that came from the host
+  std::size_t bytes = 0;
+};
+
+inline Workspace workspace_of(const KdaCall& call, const Route& route, void* memory) {
+  Workspace w;
+  Carver carver(memory);
+  Schedule& s = w.schedule;
+  s.items = items_of(call);
+  s.streams = route.streams;
+  s.depth = route.depth;
+  const std::int32_t rounds = ceil_div(s.items, s.streams);
+  const std::size_t packets =
+      route.depth ? std::size_t(s.streams) * s.depth : std::size_t(chunks_at_most(call)) * call.HV;
+  s.packets = carver.take<std::uint8_t>(packets * Packet::bytes, 1024);
+  if (route.depth) {
+    s.ready = carver.take<std::uint32_t>(std::size_t(s.streams) * s.depth * kReadyApart);
+    s.taken = carver.take<std::uint32_t>(std::size_t(s.streams) * kTakenApart);
+    s.claim = carver.take<std::uint32_t>(1);
+  }
+  if (planned(call)) {
+    const std::size_t slices =
+        ceil_div(call.T, kChunk) + ceil_div(chunks_at_most(call) * call.HV, s.streams) + 2 + 32;
+    s.plan.sequences = carver.take<Sequence>(call.N);
+    s.plan.slices = carver.take<Slice>(slices);
+    s.plan.base = carver.take<std::int32_t>(s.items);
+    s.plan.works = carver.take<std::int32_t>(1);
+    w.plan.round_base = carver.take<std::int32_t>(rounds + 1);
+  } else {
+    s.chunks = ceil_div(call.T, kChunk);
+    s.works = static_cast<std::int32_t>(chunks_at_most(call) * call.HV);
+  }
+  if (route.segments > 1) {
+    w.segments.count = route.segments;
+    w.segments.length = ceil_div(ceil_div(call.T, kChunk), route.segments);
+    w.segments.images = carver.take<float>(std::size_t(s.items) * (route.segments - 1) * 64 * 256);
+    w.segments.transitions =
+        carver.take<std::uint8_t>(std::size_t(s.items) * std::max(0, route.segments - 2) * 4 * kTile, 1024);
+  }
+  w.indices = carver.take<std::uint8_t>(cuda::index_workspace(
+      call.N, call.cu_seqlens.on_host, call.read_slots.on_host, call.write_slots.on_host));
+  w.plan.schedule = s;
+  w.plan.cu_seqlens = call.cu_seqlens;
+  w.plan.T = static_cast<std::int32_t>(call.T);
+  w.plan.N = static_cast<std::int32_t>(call.N);
+  w.plan.HV = call.HV;
+  w.plan.rounds = rounds;
+  w.plan.workers = 2 * route.prep_blocks;
+  w.bytes = carver.used();
+  return w;
+}
+
+}  // namespace fla::flash_kda

@@ -1,0 +1,243 @@
+#pragma once
+
+#include "backends/flash_kda/state.cuh"
+
+/// Few items: all segments of a chain at once. Two kernels between prep and state, packets kept:
+///   part      every segment but an item's last, by itself: R = what it makes of a state of zeros (segment 0:
+///             of the true first state), and for the segments from 1 on P = what it makes of the identity
+///             without values. One CTA each: state's chain without O,
+///                 Y = V - Kt S      S' = diag(gamma) S + Kr^T Y
+///   combine   along an item's segments S_{s+1} = P_s S_s + R_s. A warpgroup for 64 rows of V; S in two f16
+///             parts.
+/// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
+///
+///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> three stages
+///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
+///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
+///   combine   P by one bulk copy -> two stages; R from its image into the accumulators; the sum back
+namespace fla::flash_kda {
+
+struct Part {
+  static constexpr std::uint32_t threads = 384;
+  static constexpr std::uint32_t stages = 3;
+  static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
+                                 stage = gamma + 1024;
+  static constexpr std::uint32_t transition = stages * stage;    // [2 halves][128 rows][128 bytes]
+  static constexpr std::uint32_t bars = transition + 4 * kTile;  // full[stages], empty[stages]
+  static constexpr std::uint32_t bytes = bars + 1024;
+};
+
+/// Parts of a launch: for every segment but the last R, then for those from 1 on P.
+FLA_BOTH constexpr std::int32_t parts_of(std::int32_t items, std::int32_t segments) {
+  return items * (2 * segments - 3);
+}
+
+template <Half16 type>
+FLA_DEVICE void part(const Params& p, Smem smem) {
+  const std::uint32_t tid = thread(), warp = uniform(tid >> 5), lane = tid & 31;
+  const Smem full = smem + Part::bars, empty = full + 8 * Part::stages;
+  let_next_kernel_come();
+  if (tid == 0) {
+    for (std::uint32_t i = 0; i < Part::stages; ++i) {
+      mbar_init(full + 8 * i, 1);
+      mbar_init(empty + 8 * i, 8);
+    }
+    mbar_init_fence();
+    prefetch(&p.v);
+  }
+  barrier(9, Part::threads);
+  wait_for_kernel_before();
+
+  const Schedule& schedule = p.schedule;
+  const std::int32_t offsets = schedule.items * (p.segments.count - 1);
+  const bool values = std::int32_t(block()) < offsets;  // R, not P
+  const std::int32_t job = values ? block() : block() - offsets + schedule.items;
+  const Item item = item_of(p, job % schedule.items);
+  const Segment segment = segment_of(p, job, item.chunks);
+  const bool needed = segment.there && !segment.ends;
+  Patience patience;
+
+  if (warp < 4) {
+    registers_down<24>();
+    if (tid == 0 && needed) {
+      std::uint32_t at = 0, phase = 0;
+      for (std::int32_t c = segment.first; c < segment.last; ++c) {
+        const Smem stage = smem + at * Part::stage, bar = full + 8 * at;
+        if (c - segment.first >= std::int32_t(Part::stages)) mbar_wait(empty + 8 * at, phase ^ 1, patience);
+        const std::uint8_t* const from =
+            schedule.packets + packet_of(schedule, segment.item, c, 0) * Packet::bytes;
+        mbar_expect(bar, 4 * kTile + 512 + (values ? 2 * kTile : 0));
+        bulk_load(stage + Part::kt, from + Packet::kt, 2 * kTile, bar);
+        bulk_load(stage + Part::kr, from + Packet::kr, 2 * kTile, bar);
+        bulk_load(stage + Part::gamma, from + Packet::gamma, 512, bar);
+        if (values)
+          for (int h = 0; h < 2; ++h)
+            tma_load(stage + Part::v + h * kTile, &p.v, bar, 64 * h, item.head, item.begin + c * kChunk,
+                     item.batch);
+        if (++at == Part::stages) at = 0, phase ^= 1;
+      }
+    }
+  } else {
+    registers_up<240>();
+    if (needed) {
+      const std::uint32_t wg = (warp >> 2) - 1, w4 = warp & 3, t = lane & 3, local = w4 * 32 + lane;
+      const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
+      float s[64];
+      if (!values) {
+#pragma unroll
+        for (int i = 0; i < 64; ++i)
+          s[i] = row + 8 * ((i >> 1) & 1) == 8 * (i >> 2) + 2 * t + (i & 1) ? 0.0625f : 0.0f;
+      } else if (segment.index == 0) {
+        state_load(p, slots_of(p.call, item.n).read, item.head, row, t, s);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 64; ++i) s[i] = 0;
+      }
+      std::uint32_t at = 0, phase = 0;
+      for (std::int32_t c = segment.first; c < segment.last; ++c) {
+        const Smem stage = smem + at * Part::stage;
+        mbar_wait(full + 8 * at, phase, patience);
+        warp_sync();
+        std::uint32_t a[32];
+#pragma unroll
+        for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
+#pragma unroll
+        for (int n = 0; n < 16; ++n) {
+          const F2 g = load_f32x2(stage + Part::gamma + 4 * (8 * n + 2 * t));
+          s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
+        }
+        float y[32];
+        const std::uint64_t kt = k_major(stage + Part::kt), kr = mn_major(stage + Part::kr);
+        keep(a);
+        keep(s);
+        wgmma_fence();
+#pragma unroll
+        for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
+        wgmma_commit();
+        std::uint32_t v[16];
+        if (values) {  // a segment that is not an item's last has whole chunks only
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            ldmatrix_trans(v + 4 * j, stage + Part::v + wg * kTile + fragment + j * 2048);
+        } else {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) v[i] = 0;
+        }
+        wgmma_wait<0>();
+        keep(y);
+        std::uint32_t ya[16];
+#pragma unroll
+        for (int i = 0; i < 16; ++i) {
+          const F2 x = unpack<type>(v[i]);
+          ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+        }
+        keep(ya);
+        wgmma_fence();
+#pragma unroll
+        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
+        wgmma_commit();
+        wgmma_wait<0>();
+        keep(s);
+        warp_sync();
+        if (lane == 0) mbar_arrive(empty + 8 * at);
+        if (++at == Part::stages) at = 0, phase ^= 1;
+      }
+      if (values) {
+        image_store(image_of(p, segment.item, segment.index + 1), 128 * wg + local, s);
+      } else {
+        const Smem tile = smem + Part::transition + wg * 2 * kTile;
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+          stmatrix_trans(tile + fragment + j * 2048, pack_f16(16 * s[8 * j], 16 * s[8 * j + 1]),
+                         pack_f16(16 * s[8 * j + 2], 16 * s[8 * j + 3]),
+                         pack_f16(16 * s[8 * j + 4], 16 * s[8 * j + 5]),
+                         pack_f16(16 * s[8 * j + 6], 16 * s[8 * j + 7]));
+        fence_async_shared();
+        barrier(7 + wg, 128);
+        if (local == 0) {
+          bulk_store(transition_of(p, segment.item, segment.index) + wg * 2 * kTile, tile, 2 * kTile);
+          bulk_commit();
+          bulk_wait();
+        }
+      }
+    }
+  }
+}
+
+struct Combine {
+  static constexpr std::uint32_t threads = 128;
+  static constexpr std::uint32_t stage = 4 * kTile;
+  static constexpr std::uint32_t bars = 2 * stage;
+  static constexpr std::uint32_t bytes = bars + 1024;
+};
+
+FLA_DEVICE void combine(const Params& p, Smem smem) {
+  const std::uint32_t tid = thread();
+  let_next_kernel_come();
+  if (tid == 0) {
+    mbar_init(smem + Combine::bars, 1);
+    mbar_init(smem + Combine::bars + 8, 1);
+    mbar_init_fence();
+  }
+  barrier(1, Combine::threads);
+  wait_for_kernel_before();
+  const std::int32_t index = block() >> 1;
+  const std::uint32_t place = 128 * (block() & 1) + tid;
+  const Item item = item_of(p, index);
+  const std::int32_t steps = (item.chunks - 1) / p.segments.length - 1;  // segments 1 … steps have a P
+  const auto load = [&](std::int32_t s) {
+    if (tid != 0 || s > steps) return;
+    const std::uint32_t at = s & 1;
+    mbar_expect(smem + Combine::bars + 8 * at, Combine::stage);
+    bulk_load(smem + at * Combine::stage, transition_of(p, index, s), Combine::stage,
+              smem + Combine::bars + 8 * at);
+  };
+  if (steps < 1) return;
+  load(1);
+  Patience patience;
+  float s[64], r[64];
+  image_load(image_of(p, index, 1), place, s);
+  image_load(image_of(p, index, 2), place, r);
+  for (std::int32_t step = 1; step <= steps; ++step) {
+    load(step + 1);
+    std::uint32_t a[32], rest[32];
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
+      const F2 x = unpack_f16(a[i]);
+      rest[i] = pack_f16(s[2 * i] - x.x, s[2 * i + 1] - x.y);
+    }
+#pragma unroll
+    for (int i = 0; i < 64; ++i) s[i] = r[i];
+    mbar_wait(smem + Combine::bars + 8 * (step & 1), ((step - 1) >> 1) & 1, patience);
+    warp_sync();
+    const std::uint64_t transition = k_major(smem + (step & 1) * Combine::stage);
+    keep(a);
+    keep(rest);
+    keep(s);
+    wgmma_fence();
+#pragma unroll
+    for (int kk = 0; kk < 8; ++kk) wgmma_rs<128, 1, 0>(s, a + 4 * kk, transition + k_step(kk, 2 * kTile), 1);
+#pragma unroll
+    for (int kk = 0; kk < 8; ++kk)
+      wgmma_rs<128, 1, 0>(s, rest + 4 * kk, transition + k_step(kk, 2 * kTile), 1);
+    wgmma_commit();
+    if (step < steps) image_load(image_of(p, index, step + 2), place, r);
+    wgmma_wait<0>();
+    keep(s);
+    keep(a);
+    keep(rest);
+    barrier(1, Combine::threads);  // everybody has read the stage
+    image_store(image_of(p, index, step + 1), place, s);
+  }
+}
+
+#ifdef __CUDACC__
+template <Half16 type>
+__global__ void __launch_bounds__(Part::threads, 1) part_kernel(const __grid_constant__ Params p) {
+  extern __shared__ std::uint8_t shared[];
+  part<type>(p, (static_cast<Smem>(__cvta_generic_to_shared(shared)) + 1023) & ~1023u);
+}
+#endif
+
+}  // namespace fla::flash_kda

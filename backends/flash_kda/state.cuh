@@ -1,0 +1,352 @@
+#pragma once
+
+#include "backends/flash_kda/prep.cuh"
+
+/// State: packets in, o and the last state out. One CTA a stream; per chunk
+///     Y = V - Kt S      O = Qh S + B V      S' = diag(gamma) S + Kr^T Y
+/// in transposed registers, S^T divided by 16 (range of f16), Qh times 16.
+///
+///   warpgroup 0      a thread a warp: Kt, Qh, gamma by bulk copies -> three stages; Kr, B and, by TMA, V ->
+///                    two stages; beside prep also: which packets are ready, which have been read
+///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
+///       pack S/16 to f16 (A), decay S
+///       wgmma  A Kt^T       m64 n64, B K-major       meanwhile V^T by ldmatrix.trans
+///       wgmma  A Qh^T       m64 n64, B K-major
+///       Y^T = V^T/16 - ...  (A)
+///       wgmma  S += Y^T Kr  m64 n128, B MN-major
+///       wgmma  O += V^T B^T m64 n64, B K-major       meanwhile the O before -> one of two tiles
+///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row
+///
+/// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
+/// 4 n + 2 [+ 8] + [+ 1].
+namespace fla::flash_kda {
+
+struct State {
+  // A packet comes in two parts: what a chunk needs first and is done with first, and the rest with V. While
+  // prep runs beside, a copy takes longer than a chunk.
+  static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
+  static constexpr std::uint32_t kt = 0, qh = 2 * kTile, gamma = 4 * kTile, first = gamma + 1024;
+  static constexpr std::uint32_t kr = 0, b = 2 * kTile, v = 3 * kTile, rest = 5 * kTile;
+  static constexpr std::uint32_t rest_at = firsts * first;
+  static constexpr std::uint32_t o = rest_at + rests * rest;  // [2 in turn][2 halves][64 tokens][64]
+  static constexpr std::uint32_t bars = o + 4 * kTile;
+  static constexpr std::uint32_t first_full = bars, first_empty = bars + 24, rest_full = bars + 48,
+                                 rest_empty = bars + 64;
+  static constexpr std::uint32_t o_full = bars + 80, o_empty = bars + 96;  // 2 each
+  static constexpr std::uint32_t seen = bars + 112,
+                                 read = bars + 116;  // packets that are ready, that have been read
+  static constexpr std::uint32_t all_read = 0x7fffffff;
+  static constexpr std::uint32_t ticks = bars + 128;  // probe builds
+  static constexpr std::uint32_t bytes = bars + 1024;
+};
+static_assert(State::bytes + 1024 <= 232448);
+
+/// A place in a ring of mbarriers, and the phase it is in.
+template <std::uint32_t count>
+struct Turn {
+  std::uint32_t at = 0, phase = 0;
+  FLA_DEVICE void next() {
+    if (++at == count) at = 0, phase ^= 1;
+  }
+};
+
+FLA_DEVICE void state_load(const Params& p, std::int64_t slot, std::int32_t head, std::uint32_t v,
+                           std::uint32_t t, float (&s)[64]) {
+  const States& states = p.call.initial_state;
+  if (!states.data || slot < 0) {
+#pragma unroll
+    for (int i = 0; i < 64; ++i) s[i] = 0;
+    return;
+  }
+  const float* const from = static_cast<const float*>(states.data) + slot * states.slot + head * states.head +
+                            v * states.value + 2 * t * states.key;
+  const std::int64_t down = 8 * states.value;
+  if (states.key == 1 && (reinterpret_cast<std::uintptr_t>(from) & 7) == 0 && (states.value & 1) == 0) {
+#pragma unroll
+    for (int n = 0; n < 16; ++n) {
+      const F2 x = *reinterpret_cast<const F2*>(from + 8 * n),
+               y = *reinterpret_cast<const F2*>(from + down + 8 * n);
+      s[4 * n] = x.x, s[4 * n + 1] = x.y, s[4 * n + 2] = y.x, s[4 * n + 3] = y.y;
+    }
+  } else {
+#pragma unroll
+    for (int n = 0; n < 16; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[4 * n + i] = from[(8 * n + (i & 1)) * states.key + (i >> 1) * down];
+  }
+#pragma unroll
+  for (int i = 0; i < 64; ++i) s[i] *= 0.0625f;
+}
+
+FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t head, std::uint32_t v,
+                            std::uint32_t t, const float (&s)[64]) {
+  const States& states = p.call.final_state;
+  if (!states.data || slot < 0) return;
+  float* const to = static_cast<float*>(states.data) + slot * states.slot + head * states.head +
+                    v * states.value + 2 * t * states.key;
+  const std::int64_t down = 8 * states.value;
+  if (states.key == 1 && (reinterpret_cast<std::uintptr_t>(to) & 7) == 0 && (states.value & 1) == 0) {
+#pragma unroll
+    for (int n = 0; n < 16; ++n) {
+      *reinterpret_cast<F2*>(to + 8 * n) = F2{s[4 * n] * 16, s[4 * n + 1] * 16};
+      *reinterpret_cast<F2*>(to + down + 8 * n) = F2{s[4 * n + 2] * 16, s[4 * n + 3] * 16};
+    }
+  } else {
+#pragma unroll
+    for (int n = 0; n < 16; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[(8 * n + (i & 1)) * states.key + (i >> 1) * down] = s[4 * n + i] * 16;
+  }
+}
+
+FLA_DEVICE void image_load(const float* image, std::uint32_t place, float (&s)[64]) {
+  const float* const from = image + place;
+#pragma unroll
+  for (int i = 0; i < 64; ++i) s[i] = from[i * 256];
+}
+FLA_DEVICE void image_store(float* image, std::uint32_t place, const float (&s)[64]) {
+  float* const to = image + place;
+#pragma unroll
+  for (int i = 0; i < 64; ++i) to[i * 256] = s[i];
+}
+
+/// All chunks of a stream, in order: body(item's number, item, chunk, number among the stream's chunks).
+template <class Body>
+FLA_DEVICE void for_chunks(const Params& p, std::int32_t stream, Body&& body) {
+  std::int32_t number = 0;
+  for (std::int32_t job = stream; job < p.schedule.items * p.segments.count; job += p.schedule.streams) {
+    const std::int32_t index = job % p.schedule.items;
+    const Item item = item_of(p, index);
+    const Segment segment = segment_of(p, job, item.chunks);
+    for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) body(index, item, c, number);
+  }
+}
+
+/// Warpgroup 0, warps 0 and 3, one thread each: the first parts of packets; the rest and V.
+FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t stream) {
+  Patience patience;
+  Turn<State::firsts> turn;
+  for_chunks(p, stream, [&](std::int32_t index, const Item&, std::int32_t c, std::int32_t number) {
+    const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
+    const std::uint8_t* const packet =
+        p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
+    if (number >= std::int32_t(State::firsts))
+      mbar_wait(smem + State::first_empty + 8 * turn.at, turn.phase ^ 1, patience);
+    mbar_expect(full, 4 * kTile + 512);
+    if (p.schedule.ready) {
+      wait_shared_at_least(smem + State::seen, number + 1, patience);
+      fence_async_global();
+    }
+    bulk_load(stage + State::kt, packet + Packet::kt, 4 * kTile, full);
+    bulk_load(stage + State::gamma, packet + Packet::gamma, 512, full);
+    turn.next();
+  });
+}
+FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream) {
+  Patience patience;
+  Turn<State::rests> turn;
+  for_chunks(p, stream, [&](std::int32_t index, const Item& item, std::int32_t c, std::int32_t number) {
+    const Smem full = smem + State::rest_full + 8 * turn.at,
+               stage = smem + State::rest_at + State::rest * turn.at;
+    const std::uint8_t* const packet =
+        p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
+    if (number >= std::int32_t(State::rests)) {
+      mbar_wait(smem + State::rest_empty + 8 * turn.at, turn.phase ^ 1, patience);
+      store_release_shared(smem + State::read, number + 1 - State::rests);
+    }
+    mbar_expect(full, 5 * kTile);
+    for (int h = 0; h < 2; ++h)
+      tma_load(stage + State::v + h * kTile, &p.v, full, 64 * h, item.head, item.begin + c * kChunk,
+               item.batch);
+    if (p.schedule.ready) {
+      wait_shared_at_least(smem + State::seen, number + 1, patience);
+      fence_async_global();
+    }
+    bulk_load(stage + State::kr, packet + Packet::kr, 3 * kTile, full);
+    turn.next();
+  });
+  store_release_shared(smem + State::read, State::all_read);
+}
+/// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never wait
+/// for memory.
+FLA_DEVICE void state_looks(const Params& p, Smem smem, std::int32_t stream) {
+  Patience patience;
+  for_chunks(p, stream, [&](std::int32_t index, const Item&, std::int32_t c, std::int32_t number) {
+    wait_at_least(p.schedule.ready + packet_of(p.schedule, index, c, number) * kReadyApart, number + 1,
+                  patience);
+    store_release_shared(smem + State::seen, number + 1);
+  });
+}
+/// Warp 2, one thread: tells prep how many packets have been read; what is told late is told at once.
+FLA_DEVICE void state_tells(const Params& p, Smem smem, std::int32_t stream) {
+  Patience patience;
+  for (std::uint32_t told = 0;;) {
+    told = wait_shared_at_least(smem + State::read, told + 1, patience);
+    if (told >= State::all_read) break;
+    store_release(p.schedule.taken + stream * kTakenApart, told);
+  }
+}
+/// Warpgroup 3, one warp: O from shared memory. Whole chunks by TMA; where a sequence ends inside, row by
+/// row.
+FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, std::uint32_t lane) {
+  Patience patience;
+  for_chunks(p, stream, [&](std::int32_t, const Item& item, std::int32_t c, std::int32_t number) {
+    const std::uint32_t at = number & 1;
+    const std::int32_t token = item.begin + c * kChunk, rows = item.tokens - c * kChunk;
+    const Smem tile = smem + State::o + 2 * kTile * at;
+    mbar_wait(smem + State::o_full + 8 * at, (number >> 1) & 1, patience);
+    warp_sync();
+    if (rows >= kChunk || !p.schedule.plan.sequences) {  // TMA ends at T, not at the sequence's end
+      if (lane == 0) {
+        fence_async_shared();
+        for (int h = 0; h < 2; ++h) tma_store(&p.o, tile + h * kTile, 64 * h, item.head, token, item.batch);
+        bulk_commit();
+        bulk_wait_read();
+      }
+    } else {
+      const Rows& o = p.call.o;
+      std::uint16_t* const to = static_cast<std::uint16_t*>(o.data) + item.head * o.head + 8 * (lane & 15);
+      for (std::int32_t r = lane >> 4; r < rows; r += 2)
+        *reinterpret_cast<U4*>(to + (token + r) * o.token) =
+            load_u32x4(tile + ((lane >> 3) & 1) * kTile + swizzled(r, 16 * (lane & 7)));
+    }
+    warp_sync();
+    if (lane == 0) mbar_arrive(smem + State::o_empty + 8 * at);
+  });
+  if (lane == 0) bulk_wait();
+}
+
+/// Warpgroup wg (0 or 1) of the two that hold the state.
+template <Half16 type>
+FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std::uint32_t wg,
+                            std::uint32_t w4, std::uint32_t lane) {
+  const Schedule& schedule = p.schedule;
+  const std::uint32_t t = lane & 3, v_row = wg * 64 + w4 * 16 + (lane >> 2), tid = w4 * 32 + lane;
+  const std::uint32_t fragment = fragment_vt(w4, lane);
+  Patience patience;
+  Probe probe{smem + State::ticks + 64 * wg, tid == 0};
+  probe.begin();
+  std::int32_t number = 0;
+  Turn<State::firsts> first;
+  Turn<State::rests> rest;
+
+  for (std::int32_t job = stream; job < schedule.items * p.segments.count; job += schedule.streams) {
+    const Item item = item_of(p, job % schedule.items);
+    const Segment segment = segment_of(p, job, item.chunks);
+    if (!segment.there) continue;
+    const Slots slots = slots_of(p.call, item.n);
+    const bool skipped = slots.read < 0;
+    float s[64];
+    if (segment.index == 0)
+      state_load(p, slots.read, item.head, v_row, t, s);
+    else
+      image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
+
+    probe.mark(0);
+    std::uint32_t out[16];  // O^T of the chunk before, 16-bit pairs (token, token + 1)
+    const auto write_o = [&](std::int32_t of) {
+      const std::uint32_t at = of & 1;
+      const Smem tile = smem + State::o + (2 * at + wg) * kTile + fragment;
+      if (of >= 2) mbar_wait(smem + State::o_empty + 8 * at, ((of >> 1) - 1) & 1, patience);
+      warp_sync();
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        stmatrix_trans(tile + j * 2048, out[4 * j], out[4 * j + 1], out[4 * j + 2], out[4 * j + 3]);
+      warp_sync();
+      if (lane == 0)
+        mbar_arrive(smem + State::o_full + 8 * at);  // the proxy fence is the storing warp's: it has time
+    };
+
+    for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
+      const Smem stage = smem + State::first * first.at,
+                 later = smem + State::rest_at + State::rest * rest.at;
+      mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+      warp_sync();
+      probe.mark(1);
+
+      std::uint32_t a[32];
+#pragma unroll
+      for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
+#pragma unroll
+      for (int n = 0; n < 16; ++n) {
+        const F2 g = load_f32x2(stage + State::gamma + 4 * (8 * n + 2 * t));
+        s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
+      }
+      float y[32], o[32];
+      const std::uint64_t kt = k_major(stage + State::kt), qh = k_major(stage + State::qh);
+      keep(a);
+      keep(s);
+      wgmma_fence();
+#pragma unroll
+      for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
+      wgmma_commit();
+      probe.mark(2);
+      mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
+      warp_sync();
+      std::uint32_t v[16];  // V^T, pairs (token, token + 1)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        ldmatrix_trans(v + 4 * j, later + State::v + wg * kTile + fragment + j * 2048);
+      if (const std::int32_t rows = item.tokens - c * kChunk;
+          rows < kChunk) {  // past the end there may be anything
+#pragma unroll
+        for (int i = 0; i < 16; ++i) {
+          const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * t;
+          v[i] = token + 1 < rows ? v[i] : token < rows ? v[i] & 0xffff : 0;
+        }
+      }
+      wgmma_fence();
+#pragma unroll
+      for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(o, a + 4 * kk, qh + k_step(kk), kk > 0);
+      wgmma_commit();
+      probe.mark(3);
+      wgmma_wait<1>();
+      keep(y);
+      probe.mark(5);
+
+      std::uint32_t ya[16];
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        const F2 x = unpack<type>(v[i]);
+        ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+        if constexpr (type == Half16::bf16) v[i] = pack_f16(x.x, x.y);
+      }
+      keep(ya);
+      keep(v);
+      const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
+      wgmma_fence();
+#pragma unroll
+      for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
+      wgmma_commit();
+#pragma unroll
+      for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
+      wgmma_commit();
+      if (c > segment.first) write_o(number - 1);
+      probe.mark(4);
+      wgmma_wait<2>();  // Kt and Qh are done with
+      if (lane == 0) mbar_arrive(smem + State::first_empty + 8 * first.at);
+      first.next();
+      probe.mark(6);
+      wgmma_wait<0>();
+      keep(s);
+      keep(o);
+      probe.mark(7);
+
+      warp_sync();
+      if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+      rest.next();
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        out[i] = type == Half16::bf16 ? pack_bf16(o[2 * i], o[2 * i + 1]) : pack_f16(o[2 * i], o[2 * i + 1]);
+        if (skipped) out[i] = 0;
+      }
+      probe.mark(8);
+    }
+    if (segment.last > segment.first) write_o(number - 1);
+    if (!skipped && segment.ends) state_store(p, slots.write, item.head, v_row, t, s);
+    probe.mark(9);
+  }
+  probe.end(p.probe ? p.probe + (block() * 4 + 1 + wg) * 16 : nullptr);
+}
+
+}  // namespace fla::flash_kda

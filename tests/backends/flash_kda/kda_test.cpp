@@ -1,0 +1,212 @@
+#include "fla/ops/kda/kda.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <tuple>
+
+#include "fla/core/errors.h"
+#include "fla/dispatch/explain.h"
+#include "fla/dispatch/policy.h"
+#include "tests/backends/flash_kda/flash_test.h"
+#include "tests/backends/flash_kda/refusals.h"
+#include "tests/conformance/surrounded.h"
+#include "tests/core/error_text.h"
+#include "tests/core/scoped_environment.h"
+
+/// flash_kda as a backend: what it takes, what turns it off, what it is given to work in.
+namespace {
+
+using fla::BackendError;
+using fla::DType;
+using fla::KdaArgs;
+using fla::KdaResult;
+using fla::cases::KdaCase;
+using fla::cases::make_kda_case;
+using fla::conformance::DeviceCall;
+using fla::conformance::same_bits;
+using fla::conformance::Surrounded;
+using fla_test::error_text;
+using fla_test::FlashTest;
+using fla_test::kGpu;
+using fla_test::ReloadedEnvironment;
+using fla_test::row_of;
+
+class FlashKda : public FlashTest {};
+
+TEST_F(FlashKda, IsAskedFirst) {
+  const fla::Explanation explanation = fla::explain("kda", "chunk_kda", fla_test::FlashCall().args);
+  EXPECT_EQ(explanation.selected, "flash_kda");
+  EXPECT_EQ(row_of(fla_test::FlashCall().args).priority, 3);
+}
+
+TEST_F(FlashKda, RefusesWithItsReasonThroughThePublicFunction) {
+  const fla::ScopedPolicy required({.require = {{"kda", "flash_kda"}}});
+  for (const fla_test::Refusal& refusal : fla_test::refusals()) {
+    fla_test::FlashCall call;
+    refusal.spoil(call);
+    const fla::Explanation::Row row = row_of(call.args);
+    EXPECT_EQ(row.state, "refused") << refusal.name;
+    EXPECT_EQ(row.reason, refusal.reason) << refusal.name;
+    EXPECT_EQ(row.route, "") << refusal.name;
+    EXPECT_EQ(error_text<BackendError>([&] { fla::chunk_kda(call.args); }),
+              "kda.chunk_kda: backend flash_kda is required and refused: " + refusal.reason)
+        << refusal.name;
+  }
+}
+
+TEST_F(FlashKda, RefusesAGpuThatIsNotThere) {
+  fla_test::FlashCall call;
+  call.put_on({fla::DeviceType::cuda, 99});
+  EXPECT_EQ(row_of(call.args).reason, "requires a GPU that is there, got cuda:99");
+}
+
+TEST_F(FlashKda, TakesEverythingElse) {
+  for (const fla_test::Acceptance& acceptance : fla_test::acceptances()) {
+    fla_test::FlashCall call;
+    acceptance.change(call);
+    EXPECT_EQ(row_of(call.args).state, "selected") << acceptance.name;
+    EXPECT_NE(row_of(call.args).route, "") << acceptance.name;
+  }
+}
+
+TEST_F(FlashKda, HasNoFusedRecurrentKda) {
+  EXPECT_EQ(row_of(fla_test::FlashCall().args, "fused_recurrent_kda").state, "not_implemented");
+}
+
+TEST_F(FlashKda, IsTurnedOffByItsVariable) {
+  const fla_test::FlashCall call;
+  const ReloadedEnvironment off({{"FLA_FLASH_KDA", "0"}});
+  EXPECT_EQ(row_of(call.args).state, "disabled");
+  EXPECT_EQ(row_of(call.args).reason, "FLA_FLASH_KDA=0");
+  EXPECT_EQ(fla::explain("kda", "chunk_kda", call.args).selected, "original");
+}
+
+// ---- The memory that it works in
+
+/// Of a workspace of one byte: what would be enough.
+std::size_t bytes_wanted(KdaArgs args) {
+  args.workspace = {fla_test::MetadataCall().tensor({1}).data(), 1};
+  const std::string reason = row_of(args).reason;
+  const std::string before = "requires a workspace of ", after = " bytes, got 1";
+  if (!reason.starts_with(before) || !reason.ends_with(after)) return 0;
+  return std::stoull(reason.substr(before.size()));
+}
+
+TEST_F(FlashKda, RefusesAWorkspaceThatDoesNotDo) {
+  fla_test::FlashCall call;
+  const std::size_t bytes = bytes_wanted(call.args);
+  ASSERT_GT(bytes, 0u);
+  EXPECT_LE(bytes, fla::workspace_size(call.args));
+  call.args.workspace = {call.tensor({1}).data(), bytes - 1};
+  EXPECT_EQ(row_of(call.args).reason,
+            "requires a workspace of " + std::to_string(bytes) + " bytes, got " + std::to_string(bytes - 1));
+  call.args.workspace = {call.tensor({1}).as<std::byte>() + 128, bytes};
+  EXPECT_EQ(row_of(call.args).reason,
+            "requires a workspace aligned to 256 bytes, got an address 128 bytes off");
+  call.args.workspace = {call.tensor({1}).data(), bytes};
+  EXPECT_EQ(row_of(call.args).state, "selected");
+}
+
+TEST_F(FlashKda, WorksInExactlyTheBytesThatItWantsWhateverTheyHold) {
+  const fla::ScopedPolicy required({.require = {{"kda", "flash_kda"}}});
+  for (const fla::cases::KdaSpec& spec : fla_test::specs_of_routes()) {
+    const KdaCase made = make_kda_case(spec);
+    const KdaResult expected = fla_test::flashed(made.args);
+    const Surrounded given(made.args);
+    for (const auto indices : {DeviceCall::Indices::on_device, DeviceCall::Indices::on_host}) {
+      for (const std::size_t beyond : {0, 256, 512, 768}) {
+        DeviceCall call(given.args, kGpu, indices);
+        KdaArgs args = call.args();
+        fla::conformance::SurroundedMemory memory(kGpu, bytes_wanted(args), beyond);
+        ASSERT_GT(memory.bytes(), 0u);
+        args.workspace = {memory.data(), memory.bytes()};
+        const KdaResult result = call.bring_back(fla::chunk_kda(args));
+        EXPECT_EQ(call.damage(), "");
+        (void)memory.fetch();
+        EXPECT_TRUE(memory.intact_around()) << row_of(args).route;
+        EXPECT_TRUE(same_bits(result, expected)) << row_of(args).route;
+      }
+    }
+  }
+}
+
+// ---- Routes
+
+TEST_F(FlashKda, CutsAFewLongSequencesIntoSegments) {
+  fla_test::FlashCall call;
+  call.resize(1, 32768, 4);
+  EXPECT_TRUE(row_of(call.args).route.starts_with("segments: ")) << row_of(call.args).route;
+  call.resize(1, 8192, 96);
+  EXPECT_FALSE(row_of(call.args).route.starts_with("segments: ")) << row_of(call.args).route;
+  call.resize(1, 64, 4);
+  EXPECT_FALSE(row_of(call.args).route.starts_with("segments: ")) << row_of(call.args).route;
+}
+
+TEST_F(FlashKda, CutsNothingWithADeterministicRoute) {
+  fla_test::FlashCall call;
+  call.resize(1, 32768, 4);
+  const ReloadedEnvironment deterministic({{"FLA_FLASH_KDA_DETERMINISTIC_ROUTE", "1"}});
+  EXPECT_FALSE(row_of(call.args).route.starts_with("segments: ")) << row_of(call.args).route;
+}
+
+TEST_F(FlashKda, AsksForAWorkspaceThatDoesForEveryRoute) {
+  fla_test::FlashCall call;
+  call.resize(1, 32768, 4);
+  const std::size_t bytes = fla::workspace_size(call.args), wanted = bytes_wanted(call.args);
+  const ReloadedEnvironment deterministic({{"FLA_FLASH_KDA_DETERMINISTIC_ROUTE", "1"}});
+  EXPECT_EQ(fla::workspace_size(call.args), bytes);
+  EXPECT_GE(bytes, wanted);
+  EXPECT_GE(bytes, bytes_wanted(call.args));
+}
+
+TEST_F(FlashKda, RefusesASwitchThatIsNone) {
+  const fla_test::ScopedEnvironment wrong({{"FLA_FLASH_KDA_DETERMINISTIC_ROUTE", "maybe"}});
+  EXPECT_EQ(error_text<fla::ConfigError>([] { fla::reload_environment(); }),
+            "FLA_FLASH_KDA_DETERMINISTIC_ROUTE: expected one of 0 1 true false on off yes no, got 'maybe'");
+}
+
+/// Sequence n of packed ones, by itself.
+KdaArgs alone(const KdaArgs& args, std::int64_t begin, std::int64_t tokens, std::int64_t n) {
+  KdaArgs one = args;
+  for (fla::TensorView* tensor : {&one.q, &one.k, &one.v, &one.g, &one.beta})
+    *tensor = tensor->slice(1, begin, tokens);
+  one.initial_state = one.initial_state.slice(0, n, 1);
+  one.cu_seqlens = {};
+  return one;
+}
+
+TEST_F(FlashKda, ADeterministicRouteGivesTheSameBitsAloneAndInABatch) {
+  const KdaCase made = make_kda_case({.H = 1,
+                                      .HV = 2,
+                                      .K = 128,
+                                      .V = 128,
+                                      .lengths = {100, 4096, 0, 700},
+                                      .dtype = DType::bf16,
+                                      .data = fla::cases::KdaData::slow});
+  EXPECT_TRUE(
+      row_of(DeviceCall(alone(made.args, 100, 4096, 1), kGpu).args()).route.starts_with("segments: "));
+  const ReloadedEnvironment deterministic({{"FLA_FLASH_KDA_DETERMINISTIC_ROUTE", "1"}});
+  const KdaResult together = fla_test::flashed(made.args);
+  std::int64_t begin = 0, n = 0;
+  for (const std::int64_t tokens : {100, 4096, 0, 700}) {
+    const KdaResult part{fla::Tensor::over(together.o.view().slice(1, begin, tokens)),
+                         fla::Tensor::over(together.final_state.view().slice(0, n, 1))};
+    EXPECT_TRUE(same_bits(part, fla_test::flashed(alone(made.args, begin, tokens, n)))) << n;
+    begin += tokens;
+    ++n;
+  }
+}
+
+TEST_F(FlashKda, EveryRouteIsRight) {
+  for (const fla::cases::KdaSpec& spec : fla_test::specs_of_routes()) {
+    const KdaCase made = make_kda_case(spec);
+    const std::string route = row_of(DeviceCall(made.args, kGpu).args()).route;
+    const fla_test::Errors errors = fla_test::errors_of(made.args);
+    EXPECT_LE(errors.o, 3.5e-3) << route;
+    EXPECT_LE(errors.final_state, 1e-3) << route;
+  }
+}
+
+}  // namespace

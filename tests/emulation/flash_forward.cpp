@@ -1,0 +1,283 @@
+#include "tests/emulation/flash_forward.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "backends/flash_kda/forward.cuh"
+#include "backends/flash_kda/plan.cuh"
+#include "backends/flash_kda/route.h"
+#include "backends/flash_kda/segment.cuh"
+#include "fla/ops/kda/cuda/call_of.h"
+#include "tests/emulation/tensor_map.h"
+
+namespace fla::emulation {
+namespace {
+
+using cuda::KdaCall;
+using flash_kda::Half16;
+
+constexpr std::int64_t kForeign = 24;  // elements beside a row's own
+
+/// The arguments of a case again in the device's memory, with room for results.
+class Placed {
+ public:
+  Placed(Device& device, const Forward& forward, const KdaArgs& given)
+      : device_(device), given_(given), args_(given), tokens_(given.q.size(1) + forward.beyond) {
+    place_tokens(forward.fused);
+    for (TensorView KdaArgs::*argument :
+         {&KdaArgs::A_log, &KdaArgs::dt_bias, &KdaArgs::initial_state, &KdaArgs::final_state,
+          &KdaArgs::cu_seqlens, &KdaArgs::state_indices, &KdaArgs::state_write_indices})
+      args_.*argument = copied(given.*argument);
+    if (forward.in_place) args_.final_state = args_.initial_state;
+    std::ranges::copy(forward.cu_seqlens, args_.cu_seqlens.as<std::int64_t>());
+    std::ranges::copy(forward.state_indices, args_.state_indices.as<std::int64_t>());
+    std::ranges::copy(forward.state_write_indices, args_.state_write_indices.as<std::int64_t>());
+    place_results();
+  }
+
+  const KdaArgs& args() const { return args_; }
+  KdaCall call() const {
+    KdaCall call = cuda::call_of(args_, result_);
+    for (cuda::Indices* indices : {&call.cu_seqlens, &call.read_slots, &call.write_slots})
+      indices->on_host = false;
+    return call;
+  }
+  const TensorView& padded_o() const { return result_.o; }
+  /// Without the tokens after the sequences.
+  KdaResult result() const {
+    return {Tensor::over(result_.o.view().slice(1, 0, given_.q.size(1))), result_.final_state};
+  }
+
+  /// Whether nothing was written that no call writes: columns beside the heads, tokens after the sequences,
+  /// slots that nobody writes.
+  bool is_clean(const cases::KdaReference& reference) const {
+    const TensorView& o = result_.o;
+    for (std::int64_t b = 0; b < o.size(0); ++b)
+      for (std::int64_t t = 0; t < tokens_; ++t)
+        for (std::int64_t c = t < given_.q.size(1) ? o.size(2) * o.size(3) : 0; c < o.stride(1); ++c)
+          if (o.as<std::uint16_t>()[b * o.stride(0) + t * o.stride(1) + c] != 0xffff) return false;
+    if (reference.slots.empty() || !result_.final_state.defined()) return true;
+    const TensorView& before = given_.final_state;
+    const auto bytes = static_cast<std::size_t>(before.stride(0)) * sizeof(float);
+    for (std::int64_t slot = 0; slot < before.size(0); ++slot)
+      if (std::ranges::find(reference.slots, slot) == reference.slots.end() &&
+          std::memcmp(result_.final_state.as<float>() + slot * before.stride(0),
+                      before.as<float>() + slot * before.stride(0), bytes) != 0)
+        return false;
+    return true;
+  }
+
+ private:
+  /// The contents of q, k, v, g or beta in rows of `row` elements.
+  TensorView placed(const TensorView& from, std::byte* data, std::int64_t row) const {
+    const bool has_channels = from.rank() == 4;
+    const std::int64_t channels = has_channels ? from.size(3) : 1;
+    const auto bytes = static_cast<std::int64_t>(size_of(from.dtype()));
+    for (std::int64_t b = 0; b < from.size(0); ++b)
+      for (std::int64_t t = 0; t < from.size(1); ++t)
+        for (std::int64_t h = 0; h < from.size(2); ++h)
+          std::memcpy(
+              data + ((b * tokens_ + t) * row + h * channels) * bytes,
+              from.as<std::byte>() + (b * from.stride(0) + t * from.stride(1) + h * from.stride(2)) * bytes,
+              static_cast<std::size_t>(channels * bytes));
+    const std::array shape{from.size(0), tokens_, from.size(2), channels};
+    const std::array strides{tokens_ * row, row, channels, std::int64_t{1}};
+    const std::size_t rank = has_channels ? 4 : 3;
+    return {data, from.dtype(), std::span(shape).first(rank), std::span(strides).first(rank)};
+  }
+
+  std::byte* rows(const char* name, DType dtype, std::int64_t row) {
+    return device_
+        .buffer<std::byte>(name, static_cast<std::size_t>(given_.q.size(0) * tokens_ * row) * size_of(dtype))
+        .data();
+  }
+
+  void place_tokens(bool fused) {
+    struct Part {
+      const char* name;
+      TensorView KdaArgs::*tensor;
+    };
+    const std::array parts{Part{"q", &KdaArgs::q}, Part{"k", &KdaArgs::k}, Part{"v", &KdaArgs::v},
+                           Part{"g", &KdaArgs::g}, Part{"beta", &KdaArgs::beta}};
+    const auto width = [](const TensorView& x) {  // of a token's row, in whole pieces of 16 bytes
+      return (x.size(2) * (x.rank() == 4 ? x.size(3) : 1) + 7) / 8 * 8;
+    };
+    for (const DType dtype : {given_.q.dtype(), DType::f32}) {
+      std::int64_t row = kForeign;
+      for (const Part& part : parts)
+        if ((given_.*part.tensor).dtype() == dtype) row += width(given_.*part.tensor);
+      if (row == kForeign) continue;
+      std::byte* at = fused ? rows("fused rows", dtype, row) : nullptr;
+      for (const Part& part : parts) {
+        const TensorView& from = given_.*part.tensor;
+        if (from.dtype() != dtype) continue;
+        if (fused) {
+          args_.*part.tensor = placed(from, at, row);
+          at += static_cast<std::size_t>(width(from)) * size_of(dtype);
+        } else {
+          const std::int64_t own = width(from) + kForeign;
+          args_.*part.tensor = placed(from, rows(part.name, dtype, own), own);
+        }
+      }
+    }
+  }
+
+  TensorView copied(const TensorView& from) {
+    if (!from.defined()) return from;
+    const std::size_t bytes = static_cast<std::size_t>(from.numel()) * size_of(from.dtype());
+    std::byte* const to = device_.buffer<std::byte>("a small argument or a state", bytes).data();
+    std::memcpy(to, from.data(), bytes);
+    return {to, from.dtype(), from.shape()};
+  }
+
+  void place_results() {
+    const KdaSizes s = sizes_of(args_);
+    const std::int64_t row = s.HV * s.V + kForeign;
+    const std::array shape{s.B, tokens_, s.HV, s.V}, strides{tokens_ * row, row, s.V, std::int64_t{1}};
+    result_.o = Tensor::over(TensorView(rows("o", DType::bf16, row), given_.v.dtype(), shape, strides));
+    if (!given_.output_final_state) return;
+    if (args_.final_state.defined()) {
+      result_.final_state = Tensor::over(args_.final_state);
+      return;
+    }
+    const std::array states{s.N, s.HV, given_.state_v_first ? s.V : s.K, given_.state_v_first ? s.K : s.V};
+    float* const data =
+        device_.buffer<float>("final_state", static_cast<std::size_t>(s.N * s.HV * s.K * s.V)).data();
+    result_.final_state = Tensor::over(TensorView(data, DType::f32, states));
+  }
+
+  Device& device_;
+  const KdaArgs& given_;
+  KdaArgs args_;
+  std::int64_t tokens_;
+  KdaResult result_;
+};
+
+/// As the launch function makes them: a box is `tokens` x 64 channels of one head.
+TensorMap map_of(const TensorView& x, std::uint32_t tokens) {
+  const auto size = [&](int axis) { return static_cast<std::uint64_t>(x.size(axis)); };
+  const auto stride = [&](int axis) {
+    return x.size(axis) > 1 ? 2 * static_cast<std::uint64_t>(x.stride(axis)) : 256;
+  };
+  return tensor_map(x.data(), 2, std::array{size(3), size(2), size(1), size(0)},
+                    std::array{stride(2), stride(1), stride(0)},
+                    std::array<std::uint32_t, 4>{64, 1, tokens, 1});
+}
+
+}  // namespace
+
+ForwardResult run(const Forward& forward, const Options& options) {
+  const cases::KdaCase made = cases::make_kda_case(forward.spec);
+  Device device;
+  const Placed placed(device, forward, made.args);
+  const KdaArgs& args = placed.args();
+  const KdaCall call = placed.call();
+  const std::int32_t items = flash_kda::items_of(call);
+
+  const flash_kda::Route route{.together = forward.streams > 0,
+                               .streams = forward.streams > 0 ? forward.streams : items,
+                               .depth = forward.depth,
+                               .prep_blocks = forward.prep_blocks,
+                               .segments = forward.segments};
+  const std::size_t bytes = flash_kda::workspace_of(call, route, nullptr).bytes;
+  const auto memory = device.buffer<std::byte>("workspace", (bytes + 255) / 256 * 256);
+  std::ranges::fill(memory, std::byte{0x7f});  // NaN as numbers, and as flags raised long ago
+  const flash_kda::Workspace workspace = flash_kda::workspace_of(call, route, memory.data());
+
+  flash_kda::Params params{};
+  params.call = call;
+  params.schedule = workspace.schedule;
+  params.segments = workspace.segments;
+  params.gate_f32 = args.g.dtype() == DType::f32;
+  if (call.T > 0) {
+    params.q = map_of(args.q, 32);
+    params.k = map_of(args.k, 32);
+    if (!params.gate_f32) params.g = map_of(args.g, 32);
+    params.v = map_of(args.v, 64);
+    params.o = map_of(placed.padded_o(), 64);
+  }
+
+  flash_kda::Params states = params;  // of the last kernel
+  std::vector<Kernel> kernels;
+  const bool is_bf16 = forward.spec.dtype == DType::bf16;
+  const auto add = [&](Kernel kernel) {
+    kernel.early = !kernels.empty();
+    kernels.push_back(std::move(kernel));
+  };
+  const auto add_forward = [&](const char* name, flash_kda::Params& given, int blocks, int state_blocks) {
+    given.state_blocks = state_blocks;
+    add({.name = name,
+         .blocks = static_cast<std::uint32_t>(blocks),
+         .threads = flash_kda::kThreads,
+         .shared_bytes = flash_kda::kSharedBytes,
+         .body =
+             [&given, is_bf16](Smem smem) {
+               is_bf16 ? flash_kda::forward<Half16::bf16>(given, smem)
+                       : flash_kda::forward<Half16::f16>(given, smem);
+             },
+         .resident = route.together ? 0u : 2u});
+  };
+  if (flash_kda::planned(call) || route.depth > 0)
+    add({.name = "plan",
+         .threads = flash_kda::kPlanThreads,
+         .shared_bytes = flash_kda::kPlanShared,
+         .body = [&](Smem smem) { flash_kda::plan(workspace.plan, smem); }});
+  if (route.together) {
+    add_forward("forward", params, route.streams + route.prep_blocks, route.streams);
+  } else {
+    if (call.T > 0) add_forward("prep", params, route.prep_blocks, 0);
+    if (route.segments > 1)
+      add({.name = "part",
+           .blocks = static_cast<std::uint32_t>(flash_kda::parts_of(items, route.segments)),
+           .threads = flash_kda::Part::threads,
+           .shared_bytes = flash_kda::Part::bytes,
+           .body =
+               [&](Smem smem) {
+                 is_bf16 ? flash_kda::part<Half16::bf16>(params, smem)
+                         : flash_kda::part<Half16::f16>(params, smem);
+               },
+           .resident = 2});
+    if (route.segments > 2)
+      add({.name = "combine",
+           .blocks = static_cast<std::uint32_t>(2 * items),
+           .threads = flash_kda::Combine::threads,
+           .shared_bytes = flash_kda::Combine::bytes,
+           .body = [&](Smem smem) { flash_kda::combine(params, smem); }});
+    states.schedule.streams = route.streams * route.segments;
+    add_forward("state", states, states.schedule.streams, states.schedule.streams);
+  }
+
+  ForwardResult result;
+  result.findings = device.run(kernels, options);
+  result.steps = device.steps();
+  const KdaResult outputs = placed.result();
+  if (!options.without && !options.wrong_parity && forward.cu_seqlens.empty() &&
+      forward.state_indices.empty()) {
+    const cases::KdaReference reference = cases::kda_reference(made.args);
+    result.errors = cases::kda_errors(outputs, reference);
+    result.is_clean = placed.is_clean(reference);
+  }
+  const TensorView& o = outputs.o;
+  for (std::int64_t b = 0; b < o.size(0); ++b)
+    for (std::int64_t t = 0; t < o.size(1); ++t) {
+      const std::uint16_t* const row = o.as<std::uint16_t>() + b * o.stride(0) + t * o.stride(1);
+      result.o.insert(result.o.end(), row, row + o.size(2) * o.size(3));
+    }
+  if (const Tensor& state = outputs.final_state; state.defined())
+    result.final_state.assign(state.as<float>(), state.as<float>() + state.numel());
+  for (std::int32_t item = 0; forward.keep_packets && item < items; ++item) {
+    result.packets.emplace_back();
+    const std::int32_t chunks = flash_kda::item_of(params, item).chunks;
+    for (std::int32_t c = 0; c < chunks; ++c) {
+      const auto* const packet = reinterpret_cast<const std::byte*>(params.schedule.packets) +
+                                 flash_kda::packet_of(params.schedule, item, c, c) * flash_kda::Packet::bytes;
+      result.packets.back().insert(result.packets.back().end(), packet, packet + flash_kda::Packet::bytes);
+    }
+  }
+  return result;
+}
+
+}  // namespace fla::emulation

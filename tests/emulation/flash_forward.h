@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "tests/emulation/device.h"
+#include "tools/cases/kda_random.h"
+#include "tools/cases/kda_reference.h"
+
+/// flash_kda's forward pass on the emulated device, kernel by kernel as its launch function puts them on a
+/// stream.
+namespace fla::emulation {
+
+struct Forward {
+  cases::KdaSpec spec{};    ///< K = V = 128, dtype bf16 or f16
+  std::int64_t beyond = 0;  ///< tokens after the last packed sequence, all NaN
+  bool fused = false;       ///< q, k, v, g and beta are slices of one row a token, with NaN beside them
+  bool in_place = false;    ///< final_state is initial_state's memory
+  bool keep_packets = false;
+  // Other contents, after which results are not compared with anything:
+  std::vector<std::int64_t> cu_seqlens{}, state_indices{}, state_write_indices{};
+  /// Prep and state one after the other with all packets kept (0 streams), or at once with `streams` CTAs for
+  /// chains of states that have room for `depth` packets each.
+  std::int32_t streams = 0, depth = 0;
+  std::int32_t prep_blocks = 1;
+  std::int32_t segments = 1;  ///< of every chain, run at once
+};
+
+struct ForwardResult {
+  std::vector<Finding> findings{};
+  // Neither with a planted fault nor with other contents:
+  cases::KdaErrors errors{};
+  bool is_clean =
+      false;  ///< nothing was written but o of the sequences' tokens and the states of their slots
+  std::set<Step> steps{};
+  std::vector<std::uint16_t> o{};  ///< [B, T, HV, V], bits
+  std::vector<float> final_state{};
+  std::vector<std::vector<std::byte>>
+      packets{};  ///< keep_packets: of each item's chunks, one after the other
+};
+
+ForwardResult run(const Forward& forward, const Options& options = {});
+
+}  // namespace fla::emulation

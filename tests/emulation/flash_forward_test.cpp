@@ -1,0 +1,213 @@
+#include "tests/emulation/flash_forward.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+namespace fla::emulation {
+namespace {
+
+using cases::KdaData;
+
+/// bf16, everything in the kernel: norms, the gate with a lower bound, the sigmoid of beta.
+Forward inside(std::int64_t T) {
+  Forward forward;
+  forward.spec = {.T = T, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .gate_dtype = DType::bf16};
+  KdaArgs& options = forward.spec.options;
+  options.output_final_state = true;
+  options.use_gate_in_kernel = options.use_qk_l2norm_in_kernel = options.use_beta_sigmoid_in_kernel = true;
+  options.lower_bound = -5.0f;
+  return forward;
+}
+/// f16 with f32 gates, all of it given.
+Forward outside(std::int64_t T, KdaData data) {
+  Forward forward;
+  forward.spec = {
+      .T = T, .H = 1, .K = 128, .V = 128, .dtype = DType::f16, .gate_dtype = DType::f32, .data = data};
+  return forward;
+}
+Forward softplus(std::int64_t T, KdaData data) {
+  Forward forward = inside(T);
+  forward.spec.options.lower_bound.reset();
+  forward.spec.data = data;
+  return forward;
+}
+Forward packed(std::vector<std::int64_t> lengths) {
+  Forward forward = inside(0);
+  forward.spec.lengths = std::move(lengths);
+  forward.beyond = 9;
+  return forward;
+}
+Forward with(Forward forward, const std::function<void(Forward&)>& change) {
+  change(forward);
+  return forward;
+}
+
+struct Case {
+  const char* name;
+  Forward forward;
+  double o = 3.5e-3, state = 1e-3;
+  friend void PrintTo(const Case& c, std::ostream* to) { *to << c.name; }
+};
+
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> cases{
+      {"FullChunks", inside(128)},
+      {"ATail", inside(130)},
+      {"OneToken", inside(1)},
+      {"TwoBatches", with(inside(70), [](Forward& f) { f.spec.B = 2; })},
+      {"GroupedValues", with(inside(66),
+                             [](Forward& f) {
+                               f.spec.H = 2;
+                               f.spec.HV = 4;
+                             })},
+      {"GatesAtTheBound", with(inside(128), [](Forward& f) { f.spec.data = KdaData::bound; })},
+      {"SlowGatesFromF32", outside(192, KdaData::slow)},
+      {"SlowSoftplus", softplus(192, KdaData::slow)},
+      {"RepeatedKeys", outside(192, KdaData::repeated_keys), 5e-3, 5e-3},
+      {"HardResets", outside(130, KdaData::resets)},
+      {"StrongSoftplus", softplus(70, KdaData::strong)},
+      {"MixedSoftplus", softplus(130, KdaData::mixed)},
+      {"FusedRows", with(inside(100),
+                         [](Forward& f) {
+                           f.fused = true;
+                           f.spec.H = 2;
+                         })},
+      {"NegativeEigenvalues", with(inside(100), [](Forward& f) { f.spec.options.allow_neg_eigval = true; })},
+      {"ValuesFirst", with(inside(65), [](Forward& f) { f.spec.options.state_v_first = true; })},
+      {"NoStates", with(inside(65),
+                        [](Forward& f) {
+                          f.spec.initial_state = false;
+                          f.spec.options.output_final_state = false;
+                        })},
+      {"InPlace", with(inside(100), [](Forward& f) { f.in_place = true; })},
+      {"PackedSequences", with(packed({70, 0, 130, 1, 64}), [](Forward& f) { f.spec.HV = 2; })},
+      {"PackedResets", with(packed({30, 65}),
+                            [](Forward& f) {
+                              f.spec.data = KdaData::resets;
+                              f.spec.options.lower_bound.reset();
+                            })},
+      {"EmptySequences", with(packed({0, 0}), [](Forward& f) { f.beyond = 0; })},
+      {"ShortIndices", with(packed({64, 20}), [](Forward& f) { f.spec.index_dtype = DType::i32; })},
+      {"Pool", with(packed({64, 30, 10, 64, 5, 80}),
+                    [](Forward& f) {
+                      f.spec.pool = 9;
+                      f.spec.write_indices = true;
+                    })},
+      {"TwoSegments", with(softplus(250, KdaData::slow), [](Forward& f) { f.segments = 2; })},
+      {"FourSegments", with(softplus(500, KdaData::slow),
+                            [](Forward& f) {
+                              f.segments = 4;
+                              f.spec.options.state_v_first = true;
+                            })},
+      {"PackedSegments", with(packed({300, 20, 130}),
+                              [](Forward& f) {
+                                f.segments = 3;
+                                f.spec.data = KdaData::slow;
+                              })},
+      {"AtOnce", with(inside(328),
+                      [](Forward& f) {
+                        f.streams = 1;
+                        f.depth = 3;
+                      })},
+      {"AtOnceInRounds", with(inside(200),
+                              [](Forward& f) {
+                                f.spec.H = 3;
+                                f.streams = 2;
+                                f.depth = 4;
+                              })},
+      {"AtOncePacked", with(packed({70, 0, 130, 1, 64}),
+                            [](Forward& f) {
+                              f.spec.HV = 2;
+                              f.streams = 3;
+                              f.depth = 4;
+                              f.prep_blocks = 2;
+                            })},
+  };
+  return cases;
+}
+
+class FlashKdaOnTheCpu : public testing::TestWithParam<Case> {};
+
+/// Against the recurrence in float64, with nothing for the detector to find.
+TEST_P(FlashKdaOnTheCpu, IsRight) {
+  const Case& c = GetParam();
+  const ForwardResult result = run(c.forward);
+  EXPECT_EQ(text_of(result.findings), "");
+  EXPECT_LE(result.errors.o, c.o);
+  EXPECT_LE(result.errors.final_state, c.state);
+  EXPECT_TRUE(result.is_clean);
+}
+INSTANTIATE_TEST_SUITE_P(Cases, FlashKdaOnTheCpu, testing::ValuesIn(all_cases()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+/// Another order of threads, more CTAs that prepare, packets passed on instead of kept.
+TEST(FlashKdaOnTheCpu, HasTheSameBitsOnEveryRoute) {
+  const Forward kept = with(packed({130, 64, 7}), [](Forward& f) { f.beyond = 3; });
+  const ForwardResult first = run(kept);
+  EXPECT_EQ(text_of(first.findings), "");
+  Forward more = kept;
+  more.prep_blocks = 2;
+  Forward passed = kept;
+  passed.streams = 2;
+  passed.depth = 3;
+  for (const auto& [forward, seed] :
+       {std::pair{kept, 5}, std::pair{more, 0}, std::pair{passed, 0}, std::pair{passed, 6}}) {
+    const ForwardResult other = run(forward, {.seed = static_cast<std::uint64_t>(seed)});
+    EXPECT_EQ(text_of(other.findings), "");
+    EXPECT_TRUE(other.o == first.o);
+    EXPECT_TRUE(other.final_state == first.final_state);
+  }
+}
+
+TEST(FlashKdaOnTheCpu, HasTheSameBitsForASequenceAloneAndInABatch) {
+  Forward batch = packed({70, 100, 64});
+  batch.beyond = 0;
+  const ForwardResult together = run(batch);
+  batch.cu_seqlens = {70, 70, 170, 170};  // the others are empty
+  const ForwardResult alone = run(batch);
+  EXPECT_EQ(text_of(alone.findings), "");
+  const auto equal = [](const auto& x, const auto& y, std::ptrdiff_t begin, std::ptrdiff_t end) {
+    return std::equal(x.begin() + begin, x.begin() + end, y.begin() + begin);
+  };
+  EXPECT_TRUE(equal(alone.o, together.o, 70 * 128, 170 * 128));
+  EXPECT_TRUE(equal(alone.final_state, together.final_state, 128 * 128, 2 * 128 * 128));
+}
+
+/// On the device indices are not checked before the kernels run, which must stay inside their tensors with
+/// any.
+TEST(FlashKdaOnTheCpu, StaysInsideItsTensorsWhateverCuSeqlensHold) {
+  Forward forward = packed({64, 30, 40, 20, 6});
+  const std::int64_t T = 160;
+  constexpr std::int64_t huge = std::int64_t{1} << 40;
+  for (const std::vector<std::int64_t>& contents :
+       std::vector<std::vector<std::int64_t>>{{0, T, 0, T, 5, T},
+                                              {T, 90, 60, 30, 10, 0},
+                                              {-huge, -1, 7, huge, 3, huge},
+                                              {40, 40, 40, 40, 40, 40}}) {
+    forward.cu_seqlens = contents;
+    for (const std::int32_t streams : {0, 2}) {
+      forward.streams = streams;
+      forward.depth = streams > 0 ? 4 : 0;
+      EXPECT_EQ(text_of(run(forward).findings), "")
+          << "from " << contents[0] << ", " << contents[1] << ", streams " << streams;
+    }
+  }
+}
+
+TEST(FlashKdaOnTheCpu, StaysInsideItsPoolWhateverTheIndicesHold) {
+  Forward forward = packed({20, 10, 5, 7});
+  forward.spec.pool = 5;
+  forward.spec.write_indices = true;
+  constexpr std::int64_t huge = std::int64_t{1} << 40;
+  forward.state_indices = {5, -1, huge, 2};
+  forward.state_write_indices = {1, 2, -huge, 5};
+  EXPECT_EQ(text_of(run(forward).findings), "");
+}
+
+}  // namespace
+}  // namespace fla::emulation

@@ -1,0 +1,144 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/emulation/flash_forward.h"
+
+/// Planted faults: every barrier, fence and wait that the kernels take is left out once, and every wait for
+/// an mbarrier is for the wrong phase once. Something must be found then, or the result must be another one.
+/// What can be left out without a trace is listed here, with the reason; a step more than that is either not
+/// needed or not watched, and somebody should know which.
+namespace fla::emulation {
+namespace {
+
+using cases::KdaData;
+
+struct Harmless {
+  const char* instruction;
+  const char* file;
+  int steps;  ///< at most
+  const char* why;
+};
+
+/// In a process of its own: a kernel that read garbage may write anywhere, or never end.
+bool is_seen(const Forward& forward, const Options& planted, const ForwardResult& whole) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const ForwardResult faulty = run(forward, planted);
+    const bool is_same = faulty.findings.empty() && faulty.o == whole.o &&
+                         std::memcmp(faulty.final_state.data(), whole.final_state.data(),
+                                     whole.final_state.size() * sizeof(float)) == 0;
+    _exit(is_same ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+/// Steps of the kernels that `covered` takes too are left to its own test.
+void check(const Forward& forward, const std::vector<Harmless>& harmless,
+           const std::optional<Forward>& covered = std::nullopt) {
+  const ForwardResult whole = run(forward);
+  ASSERT_EQ(text_of(whole.findings), "");
+  const std::set<Step> known = covered ? run(*covered).steps : std::set<Step>();
+  std::map<std::pair<std::string, std::string>, std::vector<int>> unseen;  // lines
+  for (const Step& step : whole.steps) {
+    if (known.contains(step)) continue;
+    if (!is_seen(forward, {.without = &step, .stop_at_first = true}, whole))
+      unseen[{step.instruction, step.file}].push_back(step.line);
+    if (step.instruction == "mbar_wait") {
+      EXPECT_TRUE(is_seen(forward, {.wrong_parity = &step, .stop_at_first = true}, whole))
+          << "a wait for the wrong parity leaves no trace in " << step.file << ", line " << step.line;
+    }
+  }
+  for (const auto& [key, lines] : unseen) {
+    int expected = 0;
+    for (const Harmless& one : harmless)
+      if (key.first == one.instruction && key.second == one.file) expected = one.steps;
+    std::string at;
+    for (const int line : lines) at += " " + std::to_string(line);
+    EXPECT_LE(static_cast<int>(lines.size()), expected)
+        << key.first << " can be left out without a trace in " << key.second << ", lines" << at;
+  }
+}
+
+Forward inside(std::int64_t T) {
+  Forward forward;
+  forward.spec = {.T = T, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .gate_dtype = DType::bf16};
+  KdaArgs& options = forward.spec.options;
+  options.output_final_state = true;
+  options.use_gate_in_kernel = options.use_qk_l2norm_in_kernel = options.use_beta_sigmoid_in_kernel = true;
+  options.lower_bound = -5.0f;
+  return forward;
+}
+
+constexpr const char* kLanes =
+    "brings lanes together for instructions that want them so; here lanes go their own ways";
+
+Forward kept() { return inside(256); }
+
+TEST(FlashKdaSteps, AreAllNeededWhenPacketsAreKept) {
+  constexpr const char* end = "the end of a block completes what it stored";
+  constexpr const char* counter = "counts what prep is to know, which is not there";
+  check(kept(), {{"warp_sync", "prep.cuh", 8, kLanes},
+                 {"warp_sync", "state.cuh", 6, kLanes},
+                 {"fence_async", "prep.cuh", 4, "fences in a row, each of which would do"},
+                 {"bulk_wait", "state.cuh", 1, end},
+                 {"bulk_wait_read", "state.cuh", 1, end},
+                 {"store_release_shared", "state.cuh", 2, counter},
+                 {"wgmma_fence", "state.cuh", 1, "registers written between two wgmma are not seen here"},
+                 {"wgmma_commit", "state.cuh", 1, "the products for S and for O are waited for together"},
+                 {"wait_for_kernel_before", "prep.cuh", 1, "nothing comes before prep here"}});
+}
+
+TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
+  Forward forward = inside(328);
+  forward.streams = 1;
+  forward.depth = 3;
+  check(forward, {}, kept());
+}
+
+TEST(FlashKdaSteps, AreAllNeededInTails) {
+  Forward forward = inside(0);
+  forward.spec.lengths = {70, 3, 130};
+  forward.beyond = 2;
+  check(
+      forward,
+      {{"barrier", "plan.cuh", 2, "one would do up to 1024 slices; tables in global memory are not watched"}},
+      kept());
+}
+
+TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
+  Forward forward = inside(128);
+  forward.spec.options.lower_bound.reset();
+  forward.spec.data = KdaData::resets;
+  check(forward,
+        {{"barrier", "prep.cuh", 2, "two in a row, each of which would do"},
+         {"warp_sync", "prep.cuh", 2, kLanes}},
+        kept());
+}
+
+/// Long segments fill their stages again and again, and many of them give combine more than one step.
+TEST(FlashKdaSteps, AreAllNeededInSegments) {
+  Forward two = inside(512);
+  two.spec.options.lower_bound.reset();
+  two.spec.data = KdaData::slow;
+  two.segments = 2;
+  check(two, {{"warp_sync", "segment.cuh", 2, kLanes}}, kept());
+  Forward five = two;
+  five.spec.T = 320;
+  five.segments = 5;
+  check(five, {{"warp_sync", "segment.cuh", 2, kLanes}}, two);
+}
+
+}  // namespace
+}  // namespace fla::emulation
