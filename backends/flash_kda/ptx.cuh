@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "backends/flash_kda/vectors.h"
+
 // clang-format off
 /// Hopper's instructions as functions: the only place with inline PTX, and with CuTe's wgmma atoms. Kernel bodies call nothing else of the
 /// hardware, so that they compile for a CPU too: a host compiler takes every function of this page from
@@ -220,19 +222,6 @@ FLA_DEVICE void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0
 FLA_DEVICE void bulk_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
 // ---- Shared memory
-
-struct alignas(8) F2 {
-  float x, y;
-};
-struct alignas(16) F4 {
-  float x, y, z, w;
-};
-struct alignas(8) U2 {
-  std::uint32_t x, y;
-};
-struct alignas(16) U4 {
-  std::uint32_t x, y, z, w;
-};
 
 FLA_DEVICE float load_f32(Smem a) {
   float v;

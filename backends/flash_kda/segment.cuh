@@ -99,13 +99,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         mbar_wait(full + 8 * at, phase, patience);
         warp_sync();
         std::uint32_t a[32];
-#pragma unroll
-        for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
-#pragma unroll
-        for (int n = 0; n < 16; ++n) {
-          const F2 g = load_f32x2(stage + Part::gamma + 4 * (8 * n + 2 * t));
-          s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
-        }
+        pack_then_decay(s, a, stage + Part::gamma, t);
         float y[32];
         const std::uint64_t kt = k_major(stage + Part::kt), kr = mn_major(stage + Part::kr);
         keep(a);

@@ -99,6 +99,18 @@ FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t hea
   }
 }
 
+/// The state before the chunk as an A operand, then what the chunk's decay leaves of it. The decay comes
+/// before the products are issued: touching accumulators while a group is in flight makes ptxas wait for it.
+FLA_DEVICE void pack_then_decay(float (&s)[64], std::uint32_t (&a)[32], Smem gamma, std::uint32_t t) {
+#pragma unroll
+  for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+    const F2 g = load_f32x2(gamma + 4 * (8 * n + 2 * t));
+    s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
+  }
+}
+
 FLA_DEVICE void image_load(const float* image, std::uint32_t place, float (&s)[64]) {
   const float* const from = image + place;
 #pragma unroll
@@ -265,13 +277,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(1);
 
       std::uint32_t a[32];
-#pragma unroll
-      for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
-#pragma unroll
-      for (int n = 0; n < 16; ++n) {
-        const F2 g = load_f32x2(stage + State::gamma + 4 * (8 * n + 2 * t));
-        s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
-      }
+      pack_then_decay(s, a, stage + State::gamma, t);
       float y[32], o[32];
       const std::uint64_t kt = k_major(stage + State::kt), qh = k_major(stage + State::qh);
       keep(a);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "backends/flash_kda/vectors.h"
 #include "tests/emulation/instructions.h"
 #include "tests/emulation/numbers.h"
 
@@ -119,19 +120,6 @@ FLA_DEVICE void bulk_wait_read(FLA_SITE) { emulation::bulk_wait_read(0, {file, l
 FLA_DEVICE void bulk_wait(FLA_SITE) { emulation::bulk_wait(0, {file, line}); }
 
 // ---- shared memory
-
-struct alignas(8) F2 {
-  float x, y;
-};
-struct alignas(16) F4 {
-  float x, y, z, w;
-};
-struct alignas(8) U2 {
-  std::uint32_t x, y;
-};
-struct alignas(16) U4 {
-  std::uint32_t x, y, z, w;
-};
 
 template <class T>
 FLA_DEVICE T load_shared(Smem a, Site site) {
