@@ -45,10 +45,20 @@ std::string plugins() {
   return text.empty() ? "none" : text;
 }
 
+/// Whether the backend came with the library, linked in or as a module.
+bool is_own(const std::string& backend) {
+  for (const fla::OpStatus& op : fla::ops()) {
+    for (const fla::BackendStatus& each : op.backends) {
+      if (each.info.name == backend) return each.origin.empty() || fla_test::is_module(each.origin);
+    }
+  }
+  return false;
+}
+
 std::string rows(const fla::Explanation& explanation) {
   std::string text;
   for (const fla::Explanation::Row& row : explanation.rows) {
-    if (row.name == "cpu_simd" || row.name == "cuda_decode" || row.name == "flash_kda") continue;
+    if (is_own(row.name)) continue;
     text += (text.empty() ? "" : "; ") + row.name + " " + row.state;
     if (!row.reason.empty()) text += ": " + row.reason;
   }
