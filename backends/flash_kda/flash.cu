@@ -32,9 +32,9 @@ Encode encoder() {
   return encode;
 }
 
-/// [B, T, heads, 128] with any strides; a box is `tokens` x 64 channels of one head. Past T a box reads zeros
-/// and writes nothing.
-cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, int heads,
+/// [B, T, heads, channels] with any strides; a box is `tokens` x 64 channels of one head. Past T and past the
+/// channels a box reads zeros and writes nothing.
+cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, int heads, int channels,
                      std::uint32_t tokens) {
   const Encode encode = encoder();
   if (!encode) return cudaErrorNotSupported;
@@ -42,8 +42,8 @@ cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, in
     return static_cast<cuuint64_t>(count > 1 ? 2 * step : 256);
   };
   const std::int64_t batches = planned(call) ? 1 : call.N;
-  const cuuint64_t sizes[4] = {kHead, static_cast<cuuint64_t>(heads), static_cast<cuuint64_t>(call.T),
-                               static_cast<cuuint64_t>(batches)};
+  const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(channels), static_cast<cuuint64_t>(heads),
+                               static_cast<cuuint64_t>(call.T), static_cast<cuuint64_t>(batches)};
   const cuuint64_t strides[3] = {bytes(heads, rows.head), bytes(call.T, rows.token),
                                  bytes(batches, rows.batch)};
   const cuuint32_t box[4] = {64, 1, tokens, 1}, steps[4] = {1, 1, 1, 1};
@@ -89,13 +89,15 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
   p.schedule = w.schedule;
   p.segments = w.segments;
   p.gate_f32 = given.g.dtype == DType::f32;
+  p.bias_rows = has_rows(given.dt_bias);
   if (given.T > 0) {
     const int heads = given.HV / given.group;
-    if ((error = make_map(p.q, given, given.q, heads, 32)) != cudaSuccess) return error;
-    if ((error = make_map(p.k, given, given.k, heads, 32)) != cudaSuccess) return error;
-    if (!p.gate_f32 && (error = make_map(p.g, given, given.g, given.HV, 32)) != cudaSuccess) return error;
-    if ((error = make_map(p.v, given, given.v, given.HV, 64)) != cudaSuccess) return error;
-    if ((error = make_map(p.o, given, given.o, given.HV, 64)) != cudaSuccess) return error;
+    if ((error = make_map(p.q, given, given.q, heads, given.K, 32)) != cudaSuccess) return error;
+    if ((error = make_map(p.k, given, given.k, heads, given.K, 32)) != cudaSuccess) return error;
+    if (!p.gate_f32 && (error = make_map(p.g, given, given.g, given.HV, given.K, 32)) != cudaSuccess)
+      return error;
+    if ((error = make_map(p.v, given, given.v, given.HV, given.V, 64)) != cudaSuccess) return error;
+    if ((error = make_map(p.o, given, given.o, given.HV, given.V, 64)) != cudaSuccess) return error;
   }
   if ((error = cuda::place_host_indices(p.call, w.indices, stream)) != cudaSuccess) return error;
   w.plan.cu_seqlens = p.call.cu_seqlens;
@@ -119,7 +121,7 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
   }
   if (given.T > 0) {
     const std::int64_t works = chunks_at_most(given) * given.HV;
-    if ((error = forward(static_cast<int>(std::min<std::int64_t>(route.prep_blocks, (works + 1) / 2)), 0)) !=
+    if ((error = forward(static_cast<int>(std::min<std::int64_t>(route.prep_blocks, works)), 0)) !=
         cudaSuccess)
       return error;
   }

@@ -2,9 +2,9 @@
 
 #include "fla/ops/kda/cuda/kda_call.h"
 
-/// kda's chunked forward pass on Hopper (sm_90a), for calls that the verifier accepts: K = V = 128; q, k, v,
-/// o all bf16 or all f16, g of that type or f32, states f32 in any layout. The state is kept in f32; products
-/// have f16 and, inside a chunk, bf16 factors. Keys are expected with a norm of about 1 at most, as
+/// kda's chunked forward pass on Hopper (sm_90a), for calls that the verifier accepts: K and V of 64 or 128;
+/// q, k, v, o all bf16 or all f16, g of that type or f32, states f32 in any layout. The state is kept in f32;
+/// products have f16 and, inside a chunk, bf16 factors. Keys are expected with a norm of about 1 at most, as
 /// use_qk_l2norm_in_kernel makes them, and values within f16's range.
 namespace fla::flash_kda {
 

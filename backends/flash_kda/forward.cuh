@@ -3,13 +3,13 @@
 #include "backends/flash_kda/state.cuh"
 
 /// The kernel of a forward pass: CTAs of 512 threads, one an SM. The first `state_blocks` run the chains of
-/// states, one a stream (state.cuh); each of the others prepares packets in two teams of 256 (prep.cuh).
-/// Launched with both kinds at once, packets pass through L2; with one kind after the other, through memory.
+/// states, one a stream (state.cuh); each of the others prepares packets (prep.cuh). Launched with both kinds
+/// at once, packets pass through L2; with one kind after the other, through memory.
 ///
 ///   registers, of 512 a lane's place: prep 4 x 128; state 32 + 224 + 224 + 32
 namespace fla::flash_kda {
 
-inline constexpr std::uint32_t kThreads = 512;
+inline constexpr std::uint32_t kThreads = 2 * Prep::threads;
 inline constexpr std::uint32_t kSharedBytes =
     (State::bytes > 2 * Prep::bytes ? State::bytes : 2 * Prep::bytes) + 1024;
 
@@ -36,7 +36,10 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     }
     barrier(9, kThreads);
     wait_for_kernel_before();
-    if (wg == 0) {
+    if (wg == 1 || wg == 2) {
+      registers_up<224>();
+      state_chain<type>(p, smem, block(), wg - 1, warp & 3, tid & 31);
+    } else if (wg == 0) {
       registers_down<32>();
       if ((tid & 31) == 0) {
         if (warp == 0) state_loads_first(p, smem, block());
@@ -44,18 +47,12 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
         if (warp == 1 && p.schedule.ready) state_looks(p, smem, block());
         if (warp == 2 && p.schedule.taken) state_tells(p, smem, block());
       }
-    } else if (wg == 3) {
+    } else {
       registers_down<32>();
       if (warp == 12) state_stores(p, smem, block(), tid & 31);
-    } else {
-      registers_up<224>();
-      state_chain<type>(p, smem, block(), wg - 1, warp & 3, tid & 31);
     }
   } else {
-    const std::uint32_t index = warp >> 3;
-    const std::int32_t worker = 2 * (block() - p.state_blocks) + index,
-                       workers = 2 * (blocks() - p.state_blocks);
-    prep<type>(p, smem + index * Prep::bytes, index, tid & 255, worker, workers);
+    prep<type>(p, smem, tid, block() - p.state_blocks, blocks() - p.state_blocks);
   }
 }
 

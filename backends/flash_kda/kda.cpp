@@ -42,8 +42,9 @@ class FlashKda final : public KdaBackend {
             .default_enable = false,
             .priority = 3,
             .doc =
-                "chunked prefill on Hopper's tensor cores, bf16 and f16, K=V=128, f32 states; sm_90; being "
-                "completed, so it has to be asked for",
+                "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; "
+                "sm_90; "
+                "being completed, so it has to be asked for",
             .precision = DType::bf16};
   }
 

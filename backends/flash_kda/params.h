@@ -20,6 +20,24 @@ using cuda::Parameters;
 using cuda::Rows;
 using cuda::States;
 
+/// n / divisor for n below 2^31, without a division: the host has prepared it.
+struct Divisor {
+  std::uint32_t divisor = 1, multiplier = 1, shift = 0;
+  Divisor() = default;
+  explicit Divisor(std::int64_t by) : divisor(static_cast<std::uint32_t>(by)) {
+    while ((std::uint64_t{1} << shift) < divisor) ++shift;
+    multiplier = static_cast<std::uint32_t>((((std::uint64_t{1} << shift) - divisor) << 32) / divisor + 1);
+  }
+};
+FLA_DEVICE std::int32_t operator/(std::int32_t n, const Divisor& by) {
+  const auto x = static_cast<std::uint32_t>(n);
+  const auto high = static_cast<std::uint32_t>(std::uint64_t{x} * by.multiplier >> 32);
+  return static_cast<std::int32_t>((high + x) >> by.shift);
+}
+FLA_DEVICE std::int32_t operator%(std::int32_t n, const Divisor& by) {
+  return n - (n / by) * static_cast<std::int32_t>(by.divisor);
+}
+
 struct alignas(16) Sequence {
   std::int32_t n, begin, tokens, chunks;
 };
@@ -45,6 +63,8 @@ struct Schedule {
   std::int32_t chunks = 0;  ///< of every sequence, without a plan
   std::int32_t works = 0;   ///< without a plan
   Plan plan{};
+  Divisor by_heads{}, by_group{}, by_depth{};   ///< value heads; those of a key head; places
+  Divisor by_round{}, by_streams{}, by_rest{};  ///< without a plan: works of a round; its items; of the last
 
   // How packets pass from prep to state. Kept: all packets in order of their work. Passed: `depth` places a
   // stream, used in turn, while both run: ready[stream * depth + place] is 1 + the number (of the stream's
@@ -72,8 +92,10 @@ struct Params {
   KdaCall call;
   Schedule schedule;
   Segments segments;
-  std::int32_t state_blocks = 0;   ///< the first CTAs of the grid, one a stream; the others prepare
-  bool gate_f32 = false;           ///< g is f32, read without TMA
+  std::int32_t state_blocks = 0;  ///< the first CTAs of the grid, one a stream; the others prepare
+  bool gate_f32 = false;          ///< g is f32, read without TMA
+  bool bias_rows =
+      false;  ///< dt_bias is there and f32, a head's channels side by side from a multiple of 16 bytes on
   std::uint32_t* probe = nullptr;  ///< probe builds: [CTA][warpgroup][16] cycles
 };
 

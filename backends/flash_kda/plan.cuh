@@ -20,7 +20,7 @@ struct PlanParams {
   std::int32_t T, N, HV;
   std::int32_t rounds;
   std::int32_t* round_base;  ///< [rounds + 1], scratch
-  std::uint32_t workers;
+  std::uint32_t claimed;
 };
 
 FLA_DEVICE std::int32_t sequence_begin(const PlanParams& p, std::int32_t n) {
@@ -79,7 +79,7 @@ FLA_DEVICE void plan(const PlanParams& p, Smem smem) {
   if (s.depth) {
     for (std::int32_t i = tid; i < s.streams * s.depth; i += kPlanThreads) s.ready[i * kReadyApart] = 0;
     for (std::int32_t i = tid; i < s.streams; i += kPlanThreads) s.taken[i * kTakenApart] = 0;
-    if (tid == 0) *s.claim = p.workers;
+    if (tid == 0) *s.claim = p.claimed;
   }
   if (!s.plan.sequences) return;
 

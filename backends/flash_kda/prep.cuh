@@ -4,8 +4,9 @@
 #include "backends/flash_kda/probe.cuh"
 #include "backends/flash_kda/work.cuh"
 
-/// Prep: the operators of a chunk of one head, as a packet (layout.cuh). 256 threads, two such teams on an
-/// SM, each going from one work to the next; everything below is one team's.
+/// Prep: the operators of a chunk of one head, as a packet (layout.cuh). A CTA of 512 threads goes from one
+/// work to the next, in two places of shared memory in turn: while warps 8 to 15 fold work n in one place,
+/// warps 0 to 7 scale work n + 1 in the other, and the inputs of n + 2 come as soon as there is room.
 ///
 /// Notation. a_i: decay of token i, a vector over channels. D(x -> y): the product of the decays between.
 ///   M_ij = 16 scale q_i (D(j -> i) k_j), i >= j      L_ij = beta_i k_i (D(j -> i) k_j), i > j
@@ -14,8 +15,9 @@
 ///   packet: Kt = K~   B = M T2 / 16   Qh = Q~ - M T2 K~   Kr = T2^T Kr
 ///
 ///   step         who                                       from -> to (shared memory unless said)
-///   1  loads     a thread: TMA, boxes of 32 x 64           g -> g;  q, k -> raw: [q0 k0] [q1 k1], 32-token
-///                                                          blocks of two halves each
+///   1  loads     threads of the folding warps: TMA, boxes  g -> g;  q, k -> raw: [q0 k0] [q1 k1], 32-token
+///                of 32 x 64                                blocks of two halves each
+///   scale: warps 0 to 7
 ///   2  gates     warp: 8 tokens, lane: 4 channels          g -> a (registers); products over the 8 -> run
 ///      norms     warp: 16 tokens of q or of k, by mma      raw -> diagonal of X X^T -> factor
 ///      ------------ barrier; exact or not, by vote: a run of 8 that decays by more than 2^-59
@@ -23,49 +25,55 @@
 ///                mid: after 16 tokens of a block           k D(i -> mid_1) -> g;
 ///                                                          k D(i -> mid_0) -> packet.b;
 ///                                                          Q~, K~, Kr (f16) -> packet
+///   fold: warps 8 to 15, warpgroups F0 and F1
+///   4  pairs     F0: [q0; k0] x k of block 0               raw, packet.b -> wgmma -> registers
+///                F1: [q1; k1] x k of both blocks           raw, g -> wgmma -> registers
 ///      ------------ barrier
-///   4  pairs     WG0: [q0; k0] x k of block 0              raw, packet.b -> wgmma -> registers
-///                WG1: [q1; k1] x k of both blocks          raw, g -> wgmma -> registers
+///   5  epilogue  the same, masked                          M, L (f16) -> raw; L's diagonal 16 x 16 (f32) ->
+///                                                          packet.b
 ///      ------------ barrier
-///   5  epilogue  the same, masked                          M, L (f16), L's diagonal 16 x 16 (f32) -> raw, g
-///      ------------ barrier
-///   6  solve     WG0: a lane a column of 16 x 16, then     L -> T^T, T2^T (f16) -> raw
+///   6  solve     F0: a lane a column of 16 x 16, then      L -> T^T, T2^T (f16) -> raw
 ///                merges 16 -> 32 -> 64 by mma
-///      WG1       warp 5: the next work -> next.  A thread: the packet before is published
+///      F0        warp 3: beta and gate parameters of n + 2 (memory), in flight until 7 is done
+///      F1        warp 0: where n + 3 is.  Threads: g of n + 2; is there room for the packet; the one before
+///                has left
 ///      ------------ barrier
-///   7  folds     WG0: T2^T Kr                              raw, packet -> wgmma -> packet.kr
-///                WG1: M T2, then Q~ - M T2 K~              raw, packet -> wgmma -> packet.b, packet.qh
-///      WG0       warp 3: the next work's beta and gate parameters (memory) -> beta, bias
+///   7  folds     F0: T2^T Kr                               raw, packet -> wgmma -> packet.kr
+///                F1: M T2, then Q~ - M T2 K~               raw, packet -> wgmma -> packet.b, packet.qh
+///      F0        a thread a warp: q, k of n + 2, once M and T2 are read
 ///      ------------ barrier
-///   8  out       a thread: TMA of the next q, k, then      packet -> memory or L2 (the next g: before 7)
-///                bulk copies
+///   8  out       a thread: bulk copies; then the packet    packet -> memory or L2
+///                before may be read by others
 ///
-///   exact: instead of 3 to 5, D(j -> i) by running products down the rows, all in f32; about five times the
-///   time.
+///   exact: instead of 3 to 5, by the scaling warps, D(j -> i) by running products down the rows, all in f32;
+///   about five times the time.
+///   heads of 64 channels: TMA brings zeros for the others, and nothing decays there.
 namespace fla::flash_kda {
 
 struct Prep {
-  static constexpr std::uint32_t threads = 256;
+  static constexpr std::uint32_t threads = 256;  // that scale, and as many that fold
   static constexpr std::uint32_t packet = 0;
   static constexpr std::uint32_t raw = 57 * 1024;
   static constexpr std::uint32_t g = raw + 32768;
   // block 0's columns for its own rows: 2 halves x 32 rows
   static constexpr std::uint32_t k0 = packet + Packet::b;
-  // in the raw area after the pairs; the diagonal blocks column by column, 80 bytes apart
+  // after the pairs; the diagonal blocks column by column, 80 bytes apart
   static constexpr std::uint32_t m = raw, l = raw + kTile, tt = raw + 2 * kTile, t2t = raw + 3 * kTile,
-                                 diagonal = g;
+                                 diagonal = packet + Packet::b;
   static constexpr std::uint32_t diagonal_column = 80, diagonal_block = 16 * diagonal_column;
   static constexpr std::uint32_t run = g + 16384;      // f32 [8 runs of 8 tokens][128]: products of decays
   static constexpr std::uint32_t factor = run + 4096;  // f32 [64][2]: of q (with 16 scale), of k
   static constexpr std::uint32_t beta = factor + 512;  // f32 [2][64], in turn
   static constexpr std::uint32_t bias = beta + 512;    // f32 [128], of the gates; then A_log
   static constexpr std::uint32_t vote = bias + 528;    // u32 [8], one a warp
-  // 2 x u32 [8], in turn: head, batch, token, rows, packet, number, stream, room
-  static constexpr std::uint32_t next = vote + 32;
-  // u32 [4]: the slice of the last work; the next work; the packet stored, its number
-  static constexpr std::uint32_t cursor = next + 64;
-  static constexpr std::uint32_t bars = cursor + 16;  // g, qk
-  static constexpr std::uint32_t ticks = bars + 16;   // probe builds: u32 [2][16]
+  // 2 x u32 [8], in turn: head, batch, token, rows, packet, number, stream, head of q and k
+  static constexpr std::uint32_t record = vote + 32;
+  // of the first place. u32 [4]: the slice of the last work; how many works; the packet stored, its number
+  static constexpr std::uint32_t cursor = record + 64;
+  static constexpr std::uint32_t room = cursor + 16;
+  static constexpr std::uint32_t bar_g = room + 8, bar_qk = bar_g + 8, bar_scaled = bar_g + 16,
+                                 bar_left = bar_g + 24, bar_free = bar_g + 32;
+  static constexpr std::uint32_t ticks = bar_g + 40;  // probe builds: u32 [2][16]
   static constexpr std::uint32_t end = ticks + 128;
   static constexpr std::uint32_t bytes = (end + 1023) / 1024 * 1024;
 };
@@ -93,6 +101,12 @@ FLA_DEVICE void store_bf16(Smem a, const float (&x)[4]) {
 FLA_DEVICE void load4(Smem a, float (&x)[4]) {
   const F4 v = load_f32x4(a);
   x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+}
+
+/// Whether a run of 8 tokens decays too much for a reference: every warp's vote.
+FLA_DEVICE bool is_exact(Smem at) {
+  const U4 x = load_u32x4(at + Prep::vote), y = load_u32x4(at + Prep::vote + 16);
+  return uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w) != 0;
 }
 
 /// The chunk's tile rows of a thread: token 8 warp + j is at row_of(x0, j) in a 64-row tile at offset 0.
@@ -210,12 +224,11 @@ FLA_DEVICE void zero_below(Smem smem, std::uint32_t tid) {
 }
 
 /// Exact pairs: M and L by products of decays alone, thread = column j and a quarter of the channels, rows
-/// one after the other. Decays stand in the packet's first 32 KB meanwhile; M and L arise in g, L's diagonal
-/// blocks in packet.b.
+/// one after the other. Decays stand in the packet's first 32 KB meanwhile; M and L arise in g.
 template <Half16 type>
 FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, std::uint32_t lane,
                             float (&a)[8][4], Smem beta, std::uint32_t team) {
-  const Smem decay = smem + Prep::packet, m = smem + Prep::g, l = m + kTile, diagonal = smem + Packet::b;
+  const Smem decay = smem + Prep::packet, m = smem + Prep::g, l = m + kTile, diagonal = smem + Prep::diagonal;
 #pragma unroll
   for (int j = 0; j < 8; ++j)
     store(decay + (8 * warp + j) * 512 + lane * 16, F4{a[j][0], a[j][1], a[j][2], a[j][3]});
@@ -319,26 +332,13 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
   }
 }
 
-/// M, L and the diagonal blocks from where exact_pairs put them to where the solve wants them; T^T and T2^T
-/// are zeroed.
+/// M and L from where exact_pairs put them to where the solve wants them; T^T and T2^T are zeroed.
 FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid, std::uint32_t team) {
-  constexpr std::uint32_t diagonal_bytes = 4 * Prep::diagonal_block;
   barrier(team, Prep::threads);  // raw q, k are read
-  U4 x[4], y[2];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) x[i] = load_u32x4(smem + Prep::g + tid * 16 + i * 4096);
-#pragma unroll
-  for (int i = 0; i < 2; ++i)
-    if (tid * 16 + i * 4096 < diagonal_bytes) y[i] = load_u32x4(smem + Packet::b + tid * 16 + i * 4096);
-  barrier(team, Prep::threads);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    store(smem + Prep::m + tid * 16 + i * 4096, x[i]);
-  }
+  for (int i = 0; i < 4; ++i)
+    store(smem + Prep::m + tid * 16 + i * 4096, load_u32x4(smem + Prep::g + tid * 16 + i * 4096));
   zero_below(smem, tid);
-#pragma unroll
-  for (int i = 0; i < 2; ++i)
-    if (tid * 16 + i * 4096 < diagonal_bytes) store(smem + Prep::diagonal + tid * 16 + i * 4096, y[i]);
 }
 
 /// Steps 4 and 5 of one warpgroup, one code for both blocks. Rows 0-31 of the accumulators are q tokens,
@@ -526,6 +526,7 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
     wgmma_commit();
     wgmma_wait<0>();
     keep(d);
+    if (lane == 0) mbar_arrive(smem + Prep::bar_free);
 #pragma unroll
     for (int i = 0; i < 16; ++i) b[i] = pack_f16(d[2 * i], d[2 * i + 1]);
   }
@@ -558,228 +559,71 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
              pack_f16(d[8 * j + 6], d[8 * j + 7]));
 }
 
-inline constexpr std::uint32_t kHalfWork = 5500;  // cycles
+/// Where a work stands in the records of a place: two, in turn. rows = 0: there is no work, nor any after it.
+FLA_DEVICE Smem record_of(Smem at, std::uint32_t turn) { return at + Prep::record + 32 * turn; }
 
-/// All of prep. `worker` of `workers` teams takes work number `worker` first; `index` (0 or 1) is the team's
-/// place in its CTA and `thread` the thread's in its team.
+/// Steps 2 and 3, warps 0 to 7: g, q, k of one work after the other to what the pairs and the folds multiply.
 template <Half16 type>
-FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t index, std::uint32_t thread,
-                     std::int32_t worker, std::int32_t workers) {
+FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
   const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), tid = 32 * warp + lane,
                       wg = warp >> 2, w4 = warp & 3;
-  const std::uint32_t team = 1 + 3 * index, group = team + 1 + wg;  // named barriers
+  constexpr std::uint32_t team = 1;  // named barrier
   const KdaCall& call = p.call;
-  const Schedule& schedule = p.schedule;
-  const Smem bar_g = smem + Prep::bars, bar_qk = bar_g + 8;
   Patience patience;
   Probe probe{smem + Prep::ticks + 64 * wg, (tid & 127) == 0};
-
-  // Who does what alone: the others wait for nobody who waits for memory.
-  const bool loads_g = tid == 0, finds = tid == 160, stores = tid == 192;
-
-  // What a work is travels through shared memory, two places in turn. rows = 0: there is none. kLater: nobody
-  // takes work while the state is so far behind that the packet at hand has no place yet: others might wait
-  // for that work.
-  constexpr std::uint32_t kLater = ~0u;
-  const auto announce = [&](std::int32_t w, std::uint32_t place) {  // by a warp; w is its finding thread's
-    const Smem to = smem + Prep::next + 32 * place;
-    if (finds) store(smem + Prep::cursor + 4, std::uint32_t(w));
-    warp_sync();
-    w = load_u32(smem + Prep::cursor + 4);
-    if (w < 0 || w >= works_of(schedule)) {
-      if (finds) store(to, U4{0, 0, 0, w < 0 ? kLater : 0});
-    } else {
-      std::int32_t slice = load_u32(smem + Prep::cursor);
-      const Work work = locate(p, w, slice, lane);
-      warp_sync();  // everybody has read the cursor
-      if (finds) {
-        store(smem + Prep::cursor, std::uint32_t(slice));
-        store(to, U4{std::uint32_t(work.head), std::uint32_t(work.batch), std::uint32_t(work.token),
-                     std::uint32_t(work.rows)});
-        const std::uint32_t packet =
-            schedule.depth ? work.stream * schedule.depth + work.number % schedule.depth : std::uint32_t(w);
-        store(to + 16, U4{packet, std::uint32_t(work.number), std::uint32_t(work.stream), 1});
-      }
-    }
-    warp_sync();
-  };
-  const auto known = [](std::uint32_t rows) { return rows - 1 < std::uint32_t(kChunk); };
-  // What TMA does not bring, by warp 3: two tokens and four channels a lane. In flight during the fold; one
-  // warp alone is slow, so that the rest of the work on it is left to its readers.
-  struct Rest {
-    std::uint32_t beta[2], bias[4], A_log;  // bits
-  };
-  const auto load_rest = [&](std::uint32_t place) {
-    const U4 next = load_u32x4(smem + Prep::next + 32 * place);
-    Rest rest{};
-    if (!known(next.w)) return rest;
-    const std::int64_t head = next.x;
-#pragma unroll
-    for (std::uint32_t i = 0; i < 2; ++i)
-      if (lane + 32 * i < next.w)
-        rest.beta[i] =
-            element_bits(call.beta.data, call.beta.dtype,
-                         next.y * call.beta.batch + (std::int64_t(next.z) + lane + 32 * i) * call.beta.token +
-                             head * call.beta.head);
-    if (call.gate != Gate::given) {
-      if (call.dt_bias.data) {
-#pragma unroll
-        for (std::uint32_t i = 0; i < 4; ++i)
-          rest.bias[i] = element_bits(call.dt_bias.data, call.dt_bias.dtype,
-                                      head * call.dt_bias.head + (lane + 32 * i) * call.dt_bias.channel);
-      }
-      if (call.A_log.data)
-        rest.A_log = element_bits(call.A_log.data, call.A_log.dtype, head * call.A_log.head);
-    }
-    return rest;
-  };
-  const auto store_rest = [&](std::uint32_t place, const Rest& rest) {
-    const std::uint32_t rows = load_u32(smem + Prep::next + 32 * place + 12);
-#pragma unroll
-    for (std::uint32_t i = 0; i < 2; ++i)
-      store(smem + Prep::beta + 256 * place + 4 * (lane + 32 * i),
-            lane + 32 * i < rows ? beta_of(call, element(rest.beta[i], call.beta.dtype)) : 0.0f);
-#pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i)
-      store(smem + Prep::bias + 4 * (lane + 32 * i), element(rest.bias[i], call.dt_bias.dtype));
-    if (lane == 0) store(smem + Prep::bias + 512, element(rest.A_log, call.A_log.dtype));
-  };
-  // The same towards L2, by warp 5 as soon as the work is known.
-  const auto prefetch_rest = [&](std::uint32_t place) {
-    const U4 next = load_u32x4(smem + Prep::next + 32 * place);
-    if (!known(next.w)) return;
-    const std::int64_t first = next.y * call.beta.batch + std::int64_t(next.x) * call.beta.head;
-#pragma unroll
-    for (std::uint32_t i = 0; i < 64; i += 32)
-      if (i + lane < next.w)
-        prefetch_l2(static_cast<const std::uint8_t*>(call.beta.data) +
-                    (first + (std::int64_t(next.z) + i + lane) * call.beta.token) *
-                        (call.beta.dtype == DType::f32 ? 4 : 2));
-  };
-  const auto load_g = [&](std::uint32_t place) {
-    const U4 next = load_u32x4(smem + Prep::next + 32 * place);
-    if (!known(next.w) || p.gate_f32) return;
-    mbar_expect(bar_g, 16384);
-#pragma unroll
-    for (int b = 0; b < 2; ++b)
-#pragma unroll
-      for (int h = 0; h < 2; ++h)
-        tma_load(smem + Prep::g + h * kTile + b * 4096, &p.g, bar_g, 64 * h, next.x, next.z + 32 * b, next.y);
-  };
-  const auto load_qk = [&](std::uint32_t place) {
-    const U4 next = load_u32x4(smem + Prep::next + 32 * place);
-    if (!known(next.w)) return;
-    const int head = next.x / call.group;
-    mbar_expect(bar_qk, 32768);
-#pragma unroll
-    for (int b = 0; b < 2; ++b)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const Smem to = smem + Prep::raw + b * 16384 + h * kTile;
-        tma_load(to, &p.q, bar_qk, 64 * h, head, next.z + 32 * b, next.y);
-        tma_load(to + 4096, &p.k, bar_qk, 64 * h, head, next.z + 32 * b, next.y);
-      }
-  };
-  constexpr std::uint32_t kNone = ~0u;
-  // The packet of the work before may be read by others once its writes are there.
-  const auto publish = [&] {
-    bulk_wait();
-    const U2 packet = load_u32x2(smem + Prep::cursor + 8);
-    if (!schedule.ready || packet.x == kNone) return;
-    fence_async_global();
-    store_release(schedule.ready + packet.x * kReadyApart, packet.y + 1);
-  };
-
-  if (tid == 0) {
-    mbar_init(bar_g, 1);
-    mbar_init(bar_qk, 1);
-    mbar_init_fence();
-    prefetch(&p.g);
-    prefetch(&p.q);
-    prefetch(&p.k);
-  }
-  // The pairs of block 0 read over the end of k0; what they read there is masked, but must be there.
-  if (tid < (Prep::raw - Packet::bytes) / 16) store(smem + Packet::bytes + 16 * tid, U4{0, 0, 0, 0});
-  fence_async_shared();
-  wait_for_kernel_before();
-  std::int32_t w = worker;
-  if (finds) {
-    store(smem + Prep::cursor, U4{0, 0, kNone, 0});
-    store(smem + Prep::next, U4{0, 0, 0, kLater});
-  }
-  barrier(team, Prep::threads);
-
-  // Teams that do the same at the same time want the same units: the second one begins half a work later,
-  // where it pays.
-  if (index == 1 && works_of(schedule) >= 6 * workers) pause(kHalfWork);
-
   probe.begin();
-  std::uint32_t place = 0;  // in turn 0 and 1, and so are the mbarriers' phases
-  for (;; place ^= 1) {
-    std::uint32_t rows = load_u32(smem + Prep::next + 32 * place + 12);
-    if (rows == kLater) {            // also at first
-      barrier(team, Prep::threads);  // the packet has been stored
-      if (warp == 5) {
-        if (finds && w < 0) w = fetch_add(schedule.claim, 1);
-        announce(w, place);
-      }
-      barrier(team, Prep::threads);
-      if (loads_g) load_g(place);
-      if (stores) load_qk(place);
-      if (warp == 3) store_rest(place, load_rest(place));
-      barrier(team, Prep::threads);
-      rows = load_u32(smem + Prep::next + 32 * place + 12);
-    }
+  for (std::uint32_t n = 0;; ++n) {
+    const std::uint32_t turn = (n >> 1) & 1;
+    const Smem at = smem + (n & 1) * Prep::bytes;
+    mbar_wait(at + Prep::bar_g, turn, patience);
+    warp_sync();
+    probe.mark(0);
+    const U4 work = load_u32x4(record_of(at, turn));
+    const std::uint32_t rows = work.w;
     if (rows == 0) break;
-    const Smem beta = smem + Prep::beta + 256 * place;
-    std::uint32_t seen = 0;  // packets that the work's stream has read by now
-    if (finds && schedule.taken)
-      seen = load_relaxed(schedule.taken + load_u32(smem + Prep::next + 32 * place + 24) * kTakenApart);
     // Address of the thread's 4 channels of its first token in a 64-row tile at offset 0.
-    const Smem x0 = smem + warp * 1024 + (lane >> 4) * kTile + (lane & 15) * 8;
+    const auto first_of = [&](std::uint32_t l) { return at + warp * 1024 + (l >> 4) * kTile + (l & 15) * 8; };
+    const Smem x0 = first_of(lane);
 
     // 2. Gates and norms: the norms' matrix products fill time that the gates' functions take.
     float a[8][4];
     if (p.gate_f32) {
-      const U4 work = load_u32x4(smem + Prep::next + 32 * place);
       const float* const from = static_cast<const float*>(call.g.data) + work.y * call.g.batch +
                                 (std::int64_t(work.z) + 8 * warp) * call.g.token + work.x * call.g.head +
                                 4 * lane;
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        const F4 x =
-            8 * warp + j < rows ? *reinterpret_cast<const F4*>(from + j * call.g.token) : F4{0, 0, 0, 0};
+        const F4 x = 8 * warp + j < rows && 4 * lane < std::uint32_t(call.K)
+                         ? *reinterpret_cast<const F4*>(from + j * call.g.token)
+                         : F4{0, 0, 0, 0};
         a[j][0] = x.x, a[j][1] = x.y, a[j][2] = x.z, a[j][3] = x.w;
       }
     } else {
-      probe.mark(0);
-      mbar_wait(bar_g, place, patience);
-      warp_sync();
 #pragma unroll
       for (int j = 0; j < 8; ++j) unpack4<type>(load_u32x2(row_of(x0, j) + Prep::g), a[j]);
     }
     probe.mark(1);
     const Gates gates =
-        gates_of(call, load_f32(smem + Prep::bias + 512), load_f32x4(smem + Prep::bias + 16 * lane));
+        gates_of(call, load_f32(at + Prep::bias + 512), load_f32x4(at + Prep::bias + 16 * lane));
     decays<0, 6>(call.gate, gates, a, [](int) {});
     probe.mark(2);
-    mbar_wait(bar_qk, place, patience);
+    mbar_wait(at + Prep::bar_qk, turn, patience);
     warp_sync();
     probe.mark(3);
     if (rows < kChunk) {  // rows of whatever comes after the sequence, NaN perhaps
 #pragma unroll
       for (int j = 0; j < 8; ++j)
         if (8 * warp + j >= rows) {
-          const Smem at = row_of(x0, j) + Prep::raw + wg * (16384 - 4096);
-          store(at, U2{0, 0});
-          store(at + 4096, U2{0, 0});
+          const Smem to = row_of(x0, j) + Prep::raw + wg * (16384 - 4096);
+          store(to, U2{0, 0});
+          store(to + 4096, U2{0, 0});
         }
       barrier(team, Prep::threads);
     }
     float lo[4] = {0, 0, 0, 0}, hi[4] = {0, 0, 0, 0};
     {
       // the diagonal of X X^T; warps 0-3: 16 tokens of q each, warps 4-7: of k
-      const Smem x = fragment_a(smem + Prep::raw + (w4 >> 1) * 16384, 32 * wg + 16 * (w4 & 1), lane);
+      const Smem x = fragment_a(at + Prep::raw + (w4 >> 1) * 16384, 32 * wg + 16 * (w4 & 1), lane);
       decays<6, 8>(call.gate, gates, a, [&](int j) {
 #pragma unroll
         for (int kk = 4 * (j - 6); kk < 4 * (j - 6) + 4; ++kk) {
@@ -790,134 +634,318 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t index, std::uint3
         }
       });
     }
-    if (rows < kChunk) {  // past the sequence's end nothing decays
+    if (rows < kChunk || call.K < kHead) {  // nothing decays past the sequence's end and past the channels
+      rarely();
 #pragma unroll
       for (int j = 0; j < 8; ++j)
-        if (8 * warp + j >= rows) a[j][0] = a[j][1] = a[j][2] = a[j][3] = 1;
+        if (8 * warp + j >= rows || 4 * lane >= std::uint32_t(call.K))
+          a[j][0] = a[j][1] = a[j][2] = a[j][3] = 1;
     }
     {
       float run[4];
 #pragma unroll
       for (int c = 0; c < 4; ++c)
         run[c] = ((a[0][c] * a[1][c]) * (a[2][c] * a[3][c])) * ((a[4][c] * a[5][c]) * (a[6][c] * a[7][c]));
-      store(smem + Prep::run + warp * 512 + lane * 16, F4{run[0], run[1], run[2], run[3]});
+      store(at + Prep::run + warp * 512 + lane * 16, F4{run[0], run[1], run[2], run[3]});
       constexpr float least = 0x1p-59f;
       const bool strong = any(run[0] < least || run[1] < least || run[2] < least || run[3] < least);
-      if (lane == 0) store(smem + Prep::vote + 4 * warp, std::uint32_t(strong));
+      if (lane == 0) store(at + Prep::vote + 4 * warp, std::uint32_t(strong));
     }
     {
       const float f = wg == 0 ? 16.0f * call.scale : 1.0f;
       const std::uint32_t g = lane >> 2, t = lane & 3;
-      const Smem to = smem + Prep::factor + wg * 4 + (16 * w4 + g) * 8;
+      const Smem to = at + Prep::factor + wg * 4 + (16 * w4 + g) * 8;
       if (t == (g >> 1)) {
         store(to, call.l2norm ? f * rsqrt_of(((g & 1) ? lo[1] : lo[0]) + 1e-6f) : f);
         store(to + 64, call.l2norm ? f * rsqrt_of(((g & 1) ? hi[3] : hi[2]) + 1e-6f) : f);
       }
     }
     probe.mark(4);
-    if (stores) bulk_wait_read();  // the packet before has left
-    probe.mark(5);
+    if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
     barrier(team, Prep::threads);
-    probe.mark(6);
+    probe.mark(5);
 
-    if (finds) {
-      if (!schedule.claim) {
-        w += workers;
-      } else {
-        // Room for the packet: the one before in its place has been read, or will be soon enough not to keep
-        // this team.
-        constexpr std::int32_t soon = 5;
-        const std::int32_t room =
-            std::int32_t(seen) - std::int32_t(load_u32(smem + Prep::next + 32 * place + 20)) + schedule.depth;
-        if (room <= 0) store(smem + Prep::next + 32 * place + 28, std::uint32_t(0));
-        w = room + soon > 0 ? fetch_add(schedule.claim, 1) : ~0u;
+    // 3
+    if (is_exact(at)) {
+      exact_pairs<type>(at, kept(tid), warp, kept(lane), a, at + Prep::beta + 256 * turn, team);
+      exact_copies<type>(at, first_of(kept(lane)), warp, lane, a);
+      exact_move(kept(at), kept(tid), team);
+    } else {
+      prep_copies<type>(at, x0, warp, lane, a);
+    }
+    warp_sync();
+    if (lane == 0) mbar_arrive(at + Prep::bar_scaled);
+    probe.mark(6);
+  }
+  probe.end(p.probe ? p.probe + (block() * 4 + wg) * 16 : nullptr);
+}
+
+/// Steps 1 and 4 to 8, warps 8 to 15: finds the works, has their inputs loaded, and makes packets of what the
+/// other warps scaled.
+FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std::int32_t worker,
+                          std::int32_t workers) {
+  const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), tid = 32 * warp + lane,
+                      wg = warp >> 2, w4 = warp & 3;
+  constexpr std::uint32_t team = 2, group = 3;  // named barriers
+  const KdaCall& call = p.call;
+  const Schedule& schedule = p.schedule;
+  Patience patience;
+  Probe probe{smem + Prep::bytes + Prep::ticks + 64 * wg, (tid & 127) == 0};
+
+  // Who does what alone: the others wait for nobody who waits for memory.
+  const bool finds = tid == 128, stores = tid == 192, loads_g = tid == 224;
+  const Smem cursor = smem + Prep::cursor;
+
+  const auto announce = [&](std::int32_t w, Slice seen, Smem to) {  // by a warp; w is its finding thread's
+    w = shuffle(w, 0);
+    const U2 known = load_u32x2(cursor);
+    if (std::uint32_t(w) >= known.y) {
+      if (finds) store(to, U4{0, 0, 0, 0});
+    } else {
+      std::int32_t slice = known.x;
+      const Work work = locate(p, w, slice, seen, lane);
+      warp_sync();  // everybody has read the cursor
+      if (finds) {
+        store(cursor, std::uint32_t(slice));
+        store(to, U4{std::uint32_t(work.head), std::uint32_t(work.batch), std::uint32_t(work.token),
+                     std::uint32_t(work.rows)});
+        const std::uint32_t packet = schedule.depth
+                                         ? work.stream * schedule.depth + work.number % schedule.by_depth
+                                         : std::uint32_t(w);
+        store(to + 16, U4{packet, std::uint32_t(work.number), std::uint32_t(work.stream),
+                          std::uint32_t(work.head / schedule.by_group)});
       }
     }
     warp_sync();
+  };
+  // What TMA does not bring, by a warp: two tokens and four channels a lane. One warp alone is slow, so that
+  // as little as possible is done here, and the rest by the readers.
+  struct Rest {
+    std::uint32_t beta[2], A_log;  // bits
+    U4 bias;                       // f32
+  };
+  const auto load_rest = [&](Smem record) {
+    const U4 work = load_u32x4(record);
+    Rest rest{};
+    if (work.w == 0) return rest;
+    const std::int64_t head = work.x;
+    const std::int64_t first =
+        work.y * call.beta.batch + (std::int64_t(work.z) + lane) * call.beta.token + head * call.beta.head;
+    if (lane < work.w) rest.beta[0] = element_bits(call.beta.data, call.beta.dtype, first);
+    if (lane + 32 < work.w)
+      rest.beta[1] = element_bits(call.beta.data, call.beta.dtype, first + 32 * call.beta.token);
+    if (call.A_log.data) rest.A_log = element_bits(call.A_log.data, call.A_log.dtype, head * call.A_log.head);
+    if (4 * lane >= std::uint32_t(call.K)) return rest;
+    if (p.bias_rows) {
+      rest.bias = *reinterpret_cast<const U4*>(static_cast<const float*>(call.dt_bias.data) +
+                                               head * call.dt_bias.head + 4 * lane);
+    } else if (call.dt_bias.data) {
+      rarely();
+      std::uint32_t bits[4];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        bits[i] =
+            f32_bits(element(element_bits(call.dt_bias.data, call.dt_bias.dtype,
+                                          head * call.dt_bias.head + (4 * lane + i) * call.dt_bias.channel),
+                             call.dt_bias.dtype));
+      rest.bias = U4{bits[0], bits[1], bits[2], bits[3]};
+    }
+    return rest;
+  };
+  const auto store_rest = [&](Smem at, std::uint32_t turn, const Rest& rest) {
+    const std::uint32_t rows = load_u32(record_of(at, turn) + 12);
+    const Smem to = at + Prep::beta + 256 * turn + 4 * lane;
+    store(to, lane < rows ? beta_of(call, element(rest.beta[0], call.beta.dtype)) : 0.0f);
+    store(to + 128, lane + 32 < rows ? beta_of(call, element(rest.beta[1], call.beta.dtype)) : 0.0f);
+    store(at + Prep::bias + 16 * lane, rest.bias);
+    if (lane == 0) store(at + Prep::bias + 512, element(rest.A_log, call.A_log.dtype));
+    warp_sync();
+    if (lane == 0) mbar_arrive(at + Prep::bar_g);
+  };
+  const auto load_g = [&](Smem at, std::uint32_t turn) {
+    const U4 work = load_u32x4(record_of(at, turn));
+    if (work.w == 0 || p.gate_f32) {
+      mbar_arrive(at + Prep::bar_g);
+      return;
+    }
+    mbar_expect(at + Prep::bar_g, 16384);
+#pragma unroll
+    for (int b = 0; b < 2; ++b)
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        tma_load(at + Prep::g + h * kTile + b * 4096, &p.g, at + Prep::bar_g, 64 * h, work.x, work.z + 32 * b,
+                 work.y);
+  };
+  // A quarter of q and k, by one thread of each of four warps: half h of block b.
+  const auto load_qk = [&](Smem at, std::uint32_t turn, int b, int h) {
+    const U4 work = load_u32x4(record_of(at, turn));
+    if (work.w == 0) return;
+    const int head = load_u32(record_of(at, turn) + 28);
+    const Smem to = at + Prep::raw + b * 16384 + h * kTile;
+    mbar_expect(at + Prep::bar_qk, 8192);
+    tma_load(to, &p.q, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
+    tma_load(to + 4096, &p.k, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
+  };
+  // The packet of the work before may be read by others once its writes are there.
+  const auto publish = [&] {
+    if (!schedule.ready) return;
+    const U2 packet = load_u32x2(cursor + 8);
+    bulk_wait();
+    fence_async_global();
+    store_release(schedule.ready + packet.x * kReadyApart, packet.y + 1);
+  };
 
-    // 3 to 5
-    bool exact;
-    {
-      const U4 x = load_u32x4(smem + Prep::vote), y = load_u32x4(smem + Prep::vote + 16);
-      exact = uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w) != 0;
+  std::int32_t w = worker;  // the next work that is not announced yet, of the finding thread
+  if (warp == 4) {
+    if (finds) store(cursor, U4{0, std::uint32_t(works_of(schedule)), 0, 0});
+    warp_sync();
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < 3; ++i, w += workers) {
+      const Smem at = smem + (i & 1) * Prep::bytes;
+      announce(w, slice_at(schedule, load_u32(cursor), lane), record_of(at, i >> 1));
+      if (i < 2 && finds) load_g(at, 0);
+      if (i < 2 && lane < 4) load_qk(at, 0, lane >> 1, lane & 1);
+      warp_sync();
     }
-    if (exact) {
-      if (finds) store(smem + Prep::cursor + 4, std::uint32_t(w));  // a register less
-      exact_pairs<type>(smem, tid, warp, kept(lane), a, beta, team);
-      exact_copies<type>(smem, x0, warp, lane, a);
-      exact_move(kept(smem), kept(tid), team);
-      if (finds) w = load_u32(smem + Prep::cursor + 4);
-    } else {
-      prep_copies<type>(smem, x0, warp, lane, a);
-      fence_async_shared();
-      probe.mark(7);
-      barrier(team, Prep::threads);
-      probe.mark(8);
-      prep_pairs(smem, beta, wg, w4, kept(lane), team);
+    if (finds && schedule.claim) w = fetch_add(schedule.claim, 1);
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const Smem at = smem + i * Prep::bytes;
+      store_rest(at, 0, load_rest(record_of(at, 0)));
     }
+  }
+  barrier(team, Prep::threads);
+
+  probe.begin();
+  std::uint32_t n = 0;
+  for (;; ++n) {
+    const std::uint32_t turn = (n >> 1) & 1;
+    const Smem at = smem + (n & 1) * Prep::bytes, other = smem + (~n & 1) * Prep::bytes;
+    if (load_u32(record_of(at, turn) + 12) == 0) break;
+    const Smem beta = at + Prep::beta + 256 * turn;
+    mbar_wait(at + Prep::bar_scaled, turn, patience);
+    warp_sync();
     fence_async_shared();
+    probe.mark(8);
+
+    // 4, 5. kept(lane): addresses are computed again for every work; over the loop they would take registers
+    // that it has not.
+    Slice seen{};
+    if (warp == 4) seen = slice_at(schedule, load_u32(cursor), lane);
+    if (!is_exact(at)) prep_pairs(at, beta, wg, w4, kept(lane), team);
     probe.mark(9);
     barrier(team, Prep::threads);
     probe.mark(10);
 
-    // 6, 7. kept(lane): addresses are computed again for every work; over the loop they would take registers
-    // that it has not.
+    // 6, 7
     if (wg == 0) {
-      prep_solve(smem, beta, warp, kept(lane), group);
-      fence_async_shared();
+      Rest rest{};
+      if (warp == 3) rest = load_rest(record_of(at, turn ^ 1));  // in flight until the fold is done
+      warp_sync();                                               // barriers want whole warps
+      prep_solve(at, beta, warp, kept(lane), group);
       probe.mark(11);
       barrier(team, Prep::threads);
+      fence_async_shared();
       probe.mark(12);
-      if (loads_g) load_g(place ^ 1);  // L's diagonal has been read
-      warp_sync();
-      Rest rest{};
-      if (warp == 3) rest = load_rest(place ^ 1);
-      prep_fold_keys(smem, w4, kept(lane), group);
-      if (warp == 3) store_rest(place ^ 1, rest);
-    } else {
-      if (warp == 5) {
-        announce(w, place ^ 1);
-        prefetch_rest(place ^ 1);
-      } else if (stores) {
-        publish();
+      prep_fold_keys(at, w4, kept(lane), group);
+      if (lane == 0) {
+        mbar_wait(at + Prep::bar_free, turn, patience);
+        fence_async_shared();
+        load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
       }
       warp_sync();
-      const Smem at = fragment_a(smem + Packet::qh, 16 * w4, kept(lane));
+      if (warp == 3) store_rest(at, turn ^ 1, rest);
+    } else {
+      // The works to come: loads of n + 2, where n + 3 is. A part for each warp: one alone is slow.
+      if (warp == 4) {
+        const Smem record = record_of(other, ((n + 3) >> 1) & 1);
+        announce(w, seen, record);
+        if (finds) w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
+      } else if (warp == 5) {
+        if (lane == 0 && schedule.taken) {
+          const U4 to = load_u32x4(record_of(at, turn) + 16);
+          const std::int32_t room = std::int32_t(load_relaxed(schedule.taken + to.z * kTakenApart)) -
+                                    std::int32_t(to.y) + schedule.depth;
+          store(smem + Prep::room, std::uint32_t(room > 0));
+        }
+      } else if (stores && n > 0) {
+        bulk_wait_read();  // the packet before has left its place
+        mbar_arrive(other + Prep::bar_left);
+      } else if (loads_g) {
+        fence_async_shared();
+        load_g(at, turn ^ 1);
+      }
+      warp_sync();
+      const Smem from = fragment_a(at + Packet::qh, 16 * w4, kept(lane));
       std::uint32_t q[32];
 #pragma unroll
-      for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (at ^ ((j & 3) << 5)) + (j >> 2) * kTile);
-      fence_async_shared();
+      for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
       probe.mark(11);
       barrier(team, Prep::threads);
+      fence_async_shared();
       probe.mark(12);
-      prep_fold_queries(smem, w4, kept(lane), q);
+      prep_fold_queries(at, w4, kept(lane), q);
     }
 
     // 8. Out.
-    fence_async_shared();
     probe.mark(13);
     barrier(team, Prep::threads);
     if (stores) {
-      load_qk(place ^ 1);  // before the store: copies go one after the other
-      const U4 to = load_u32x4(smem + Prep::next + 32 * place + 16);
+      if (n > 0) publish();
+      fence_async_shared();
+      const U4 to = load_u32x4(record_of(at, turn) + 16);
       if (schedule.taken) {
-        if (to.w == 0)
+        if (load_u32(smem + Prep::room) == 0)
           wait_at_least(schedule.taken + to.z * kTakenApart, to.y - schedule.depth + 1, patience);
         fence_async_global();
       }
-      std::uint8_t* const at = schedule.packets + std::uint64_t(to.x) * Packet::bytes;
+      std::uint8_t* const packet = schedule.packets + std::uint64_t(to.x) * Packet::bytes;
 #pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i)  // in pieces: the other team's loads come between
-        bulk_store(at + i * 2 * kTile, smem + Prep::packet + i * 2 * kTile,
+      for (std::uint32_t i = 0; i < 4; ++i)  // in pieces: loads come between
+        bulk_store(packet + i * 2 * kTile, at + Prep::packet + i * 2 * kTile,
                    i < 3 ? 2 * kTile : Packet::bytes - 6 * kTile);
       bulk_commit();
-      store(smem + Prep::cursor + 8, U2{to.x, to.y});
+      store(cursor + 8, U2{to.x, to.y});
     }
     warp_sync();
     probe.mark(14);
   }
-  if (stores) publish();
-  probe.end(p.probe ? p.probe + (block() * 4 + 2 * index + wg) * 16 : nullptr);
+  if (stores && n > 0) {
+    bulk_wait_read();
+    publish();
+  }
+  probe.end(p.probe ? p.probe + (block() * 4 + 2 + wg) * 16 : nullptr);
+}
+
+/// All of prep: a CTA of 512 threads takes works `worker`, worker + workers, … or, beside the state, what
+/// nobody has.
+template <Half16 type>
+FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t worker,
+                     std::int32_t workers) {
+  if (tid == 0) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const Smem at = smem + i * Prep::bytes;
+      mbar_init(at + Prep::bar_g, 2);
+      mbar_init(at + Prep::bar_qk, 4);
+      mbar_init(at + Prep::bar_scaled, Prep::threads / 32);
+      mbar_init(at + Prep::bar_left, 1);
+      mbar_init(at + Prep::bar_free, 4);
+    }
+    mbar_init_fence();
+    prefetch(&p.g);
+    prefetch(&p.q);
+    prefetch(&p.k);
+  }
+  // The pairs of block 0 read over the end of k0; what they read there is masked, but must be there.
+  constexpr std::uint32_t gap = (Prep::raw - Packet::bytes) / 16;
+  if (tid < 2 * gap) store(smem + tid / gap * Prep::bytes + Packet::bytes + 16 * (tid % gap), U4{0, 0, 0, 0});
+  fence_async_shared();
+  barrier(9, 2 * Prep::threads);
+  wait_for_kernel_before();
+  if (uniform(tid >> 5) < Prep::threads / 32)
+    prep_scale<type>(p, smem, tid);
+  else
+    prep_fold(p, smem, tid - Prep::threads, worker, workers);
 }
 
 }  // namespace fla::flash_kda

@@ -56,7 +56,13 @@ FLA_DEVICE std::uint32_t kept(std::uint32_t x) {
   asm volatile("" : "+r"(x));
   return x;
 }
+/// In a branch that is rarely taken: it stays a branch.
+FLA_DEVICE void rarely() { asm volatile(""); }
 FLA_DEVICE void warp_sync() { __syncwarp(); }
+/// x of another lane.
+FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from) {
+  return __shfl_sync(0xffffffffu, x, from);
+}
 FLA_DEVICE bool any(bool x) { return __any_sync(0xffffffffu, x); }
 /// The first lane for which x is true; 32: none.
 FLA_DEVICE std::uint32_t first_true(bool x) {
@@ -105,7 +111,6 @@ FLA_DEVICE std::uint32_t load_relaxed(const std::uint32_t* at) {
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
   return x;
 }
-FLA_DEVICE void prefetch_l2(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 FLA_DEVICE void store_release(std::uint32_t* at, std::uint32_t x) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(x) : "memory");
 }

@@ -12,13 +12,14 @@
 /// the device's size alone.
 namespace fla::flash_kda {
 
-/// Microseconds on an H200; a chunk is 64 tokens of one head. Measured by `check time` (README.md).
+/// Microseconds on an H200; a chunk is 64 tokens of one head. README.md has the measurements.
 struct Costs {
-  double prep = 4.1;           ///< of one chunk on one SM
-  double prep_alone = 4.6;     ///< the same with all packets to memory
+  double prep = 3.95;          ///< of one chunk on one SM
+  double prep_alone = 4.35;    ///< the same with all packets to memory
   double state = 1.3;          ///< of one chunk of a chain
-  double state_beside = 1.65;  ///< the same while prep runs beside it
+  double state_beside = 1.33;  ///< the same while prep runs beside it
   double start = 5.0;          ///< of a chain: its first state, the first packet
+  double start_beside = 8.0;   ///< the same while prep runs beside it
   double part = 0.88;          ///< of one chunk of a segment by itself
   double combine = 2.3;        ///< of one segment
   double launch = 1.5;         ///< of one more kernel
@@ -31,16 +32,19 @@ inline std::int32_t ceil_div(std::int64_t a, std::int64_t b) {
 
 inline std::int32_t items_of(const KdaCall& call) { return static_cast<std::int32_t>(call.N * call.HV); }
 inline bool planned(const KdaCall& call) { return call.cu_seqlens.data != nullptr; }
+/// Whether four channels of a head can be read at once.
+inline bool has_rows(const Parameters& x) {
+  return x.data && x.dtype == DType::f32 && x.channel == 1 && x.head % 4 == 0 &&
+         reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0;
+}
 /// At most: a sequence's last chunk may be short.
 inline std::int64_t chunks_at_most(const KdaCall& call) {
   return planned(call) ? call.T / kChunk + call.N : call.N * ceil_div(call.T, kChunk);
 }
 
-/// Enough places for what all teams hold (each about one and a half packets, as many on their way) and as
-/// much again.
-inline std::int32_t depth_of(std::int32_t streams, std::int32_t prep_blocks) {
-  return ceil_div(4 * prep_blocks, streams) + 6;
-}
+/// Places of packets a stream has. All of them together are to stay in L2: with more, prep runs ahead of the
+/// state where it can, and packets come back from memory (README.md).
+inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(310 / streams, 5, 32); }
 
 inline Route cheapest_route(const KdaCall& call, int processors, bool deterministic,
                             const Costs& costs = {}) {
@@ -55,15 +59,14 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
   for (std::int32_t streams = std::min(items, processors - 1); streams > 0; --streams) {
     const std::int32_t others = processors - streams, rest = items % streams;
     const auto round = [&](std::int32_t active) {
-      return active == 0
-                 ? 0.0
-                 : std::max(active * chunks * costs.prep / others, chunks * costs.state_beside + costs.start);
+      return active == 0 ? 0.0
+                         : std::max(active * chunks * costs.prep / others,
+                                    chunks * costs.state_beside + costs.start_beside);
     };
     const double time = costs.launch + 2.5 * costs.start + (items / streams) * round(streams) + round(rest);
     if (time < least) {
       least = time;
-      best = {
-          .together = true, .streams = streams, .depth = depth_of(streams, others), .prep_blocks = others};
+      best = {.together = true, .streams = streams, .depth = depth_of(streams), .prep_blocks = others};
     }
   }
   if (!deterministic && (!planned(call) || call.N == 1)) {
@@ -130,6 +133,9 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   const std::size_t packets =
       route.depth ? std::size_t(s.streams) * s.depth : std::size_t(chunks_at_most(call)) * call.HV;
   s.packets = carver.take<std::uint8_t>(packets * Packet::bytes, 1024);
+  s.by_heads = Divisor(call.HV);
+  s.by_group = Divisor(call.group);
+  s.by_depth = Divisor(std::max(1, s.depth));
   if (route.depth) {
     s.ready = carver.take<std::uint32_t>(std::size_t(s.streams) * s.depth * kReadyApart);
     s.taken = carver.take<std::uint32_t>(std::size_t(s.streams) * kTakenApart);
@@ -146,6 +152,9 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   } else {
     s.chunks = ceil_div(call.T, kChunk);
     s.works = static_cast<std::int32_t>(chunks_at_most(call) * call.HV);
+    s.by_round = Divisor(std::clamp<std::int64_t>(std::int64_t{s.streams} * s.chunks, 1, 0x7fffffff));
+    s.by_streams = Divisor(s.streams);
+    s.by_rest = Divisor(std::max(1, s.items % s.streams));
   }
   if (route.segments > 1) {
     w.segments.count = route.segments;
@@ -162,7 +171,7 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   w.plan.N = static_cast<std::int32_t>(call.N);
   w.plan.HV = call.HV;
   w.plan.rounds = rounds;
-  w.plan.workers = 2 * route.prep_blocks;
+  w.plan.claimed = 3 * route.prep_blocks;  // two works of each of two teams
   w.bytes = carver.used();
   return w;
 }

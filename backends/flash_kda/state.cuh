@@ -50,29 +50,34 @@ struct Turn {
   }
 };
 
+/// Heads of 64 channels are padded to 128 with zeros, which stay zeros: nothing is read or written for them.
 FLA_DEVICE void state_load(const Params& p, std::int64_t slot, std::int32_t head, std::uint32_t v,
                            std::uint32_t t, float (&s)[64]) {
   const States& states = p.call.initial_state;
-  if (!states.data || slot < 0) {
 #pragma unroll
-    for (int i = 0; i < 64; ++i) s[i] = 0;
-    return;
-  }
+  for (int i = 0; i < 64; ++i) s[i] = 0;
+  if (!states.data || slot < 0 || v >= std::uint32_t(p.call.V)) return;
   const float* const from = static_cast<const float*>(states.data) + slot * states.slot + head * states.head +
                             v * states.value + 2 * t * states.key;
   const std::int64_t down = 8 * states.value;
-  if (states.key == 1 && (reinterpret_cast<std::uintptr_t>(from) & 7) == 0 && (states.value & 1) == 0) {
+  const bool pairs =
+      states.key == 1 && (reinterpret_cast<std::uintptr_t>(from) & 7) == 0 && (states.value & 1) == 0;
 #pragma unroll
-    for (int n = 0; n < 16; ++n) {
-      const F2 x = *reinterpret_cast<const F2*>(from + 8 * n),
-               y = *reinterpret_cast<const F2*>(from + down + 8 * n);
-      s[4 * n] = x.x, s[4 * n + 1] = x.y, s[4 * n + 2] = y.x, s[4 * n + 3] = y.y;
+  for (int half = 0; half < 2; ++half) {
+    if (64 * half >= p.call.K) break;
+    if (pairs) {
+#pragma unroll
+      for (int n = 8 * half; n < 8 * half + 8; ++n) {
+        const F2 x = *reinterpret_cast<const F2*>(from + 8 * n),
+                 y = *reinterpret_cast<const F2*>(from + down + 8 * n);
+        s[4 * n] = x.x, s[4 * n + 1] = x.y, s[4 * n + 2] = y.x, s[4 * n + 3] = y.y;
+      }
+    } else {
+#pragma unroll
+      for (int n = 8 * half; n < 8 * half + 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[4 * n + i] = from[(8 * n + (i & 1)) * states.key + (i >> 1) * down];
     }
-  } else {
-#pragma unroll
-    for (int n = 0; n < 16; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) s[4 * n + i] = from[(8 * n + (i & 1)) * states.key + (i >> 1) * down];
   }
 #pragma unroll
   for (int i = 0; i < 64; ++i) s[i] *= 0.0625f;
@@ -81,21 +86,27 @@ FLA_DEVICE void state_load(const Params& p, std::int64_t slot, std::int32_t head
 FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t head, std::uint32_t v,
                             std::uint32_t t, const float (&s)[64]) {
   const States& states = p.call.final_state;
-  if (!states.data || slot < 0) return;
+  if (!states.data || slot < 0 || v >= std::uint32_t(p.call.V)) return;
   float* const to = static_cast<float*>(states.data) + slot * states.slot + head * states.head +
                     v * states.value + 2 * t * states.key;
   const std::int64_t down = 8 * states.value;
-  if (states.key == 1 && (reinterpret_cast<std::uintptr_t>(to) & 7) == 0 && (states.value & 1) == 0) {
+  const bool pairs =
+      states.key == 1 && (reinterpret_cast<std::uintptr_t>(to) & 7) == 0 && (states.value & 1) == 0;
 #pragma unroll
-    for (int n = 0; n < 16; ++n) {
-      *reinterpret_cast<F2*>(to + 8 * n) = F2{s[4 * n] * 16, s[4 * n + 1] * 16};
-      *reinterpret_cast<F2*>(to + down + 8 * n) = F2{s[4 * n + 2] * 16, s[4 * n + 3] * 16};
+  for (int half = 0; half < 2; ++half) {
+    if (64 * half >= p.call.K) break;
+    if (pairs) {
+#pragma unroll
+      for (int n = 8 * half; n < 8 * half + 8; ++n) {
+        *reinterpret_cast<F2*>(to + 8 * n) = F2{s[4 * n] * 16, s[4 * n + 1] * 16};
+        *reinterpret_cast<F2*>(to + down + 8 * n) = F2{s[4 * n + 2] * 16, s[4 * n + 3] * 16};
+      }
+    } else {
+#pragma unroll
+      for (int n = 8 * half; n < 8 * half + 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) to[(8 * n + (i & 1)) * states.key + (i >> 1) * down] = s[4 * n + i] * 16;
     }
-  } else {
-#pragma unroll
-    for (int n = 0; n < 16; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) to[(8 * n + (i & 1)) * states.key + (i >> 1) * down] = s[4 * n + i] * 16;
   }
 }
 
@@ -211,14 +222,15 @@ FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, st
     if (rows >= kChunk || !p.schedule.plan.sequences) {  // TMA ends at T, not at the sequence's end
       if (lane == 0) {
         fence_async_shared();
-        for (int h = 0; h < 2; ++h) tma_store(&p.o, tile + h * kTile, 64 * h, item.head, token, item.batch);
+        for (int h = 0; 64 * h < p.call.V; ++h)
+          tma_store(&p.o, tile + h * kTile, 64 * h, item.head, token, item.batch);
         bulk_commit();
         bulk_wait_read();
       }
     } else {
       const Rows& o = p.call.o;
       std::uint16_t* const to = static_cast<std::uint16_t*>(o.data) + item.head * o.head + 8 * (lane & 15);
-      for (std::int32_t r = lane >> 4; r < rows; r += 2)
+      for (std::int32_t r = lane >> 4; r < rows && 8 * (lane & 15) < std::uint32_t(p.call.V); r += 2)
         *reinterpret_cast<U4*>(to + (token + r) * o.token) =
             load_u32x4(tile + ((lane >> 3) & 1) * kTile + swizzled(r, 16 * (lane & 7)));
     }
@@ -233,8 +245,10 @@ template <Half16 type>
 FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std::uint32_t wg,
                             std::uint32_t w4, std::uint32_t lane) {
   const Schedule& schedule = p.schedule;
-  const std::uint32_t t = lane & 3, v_row = wg * 64 + w4 * 16 + (lane >> 2), tid = w4 * 32 + lane;
-  const std::uint32_t fragment = fragment_vt(w4, lane);
+  const std::uint32_t tid = w4 * 32 + lane;
+  const auto v_row = [&](std::uint32_t l) { return wg * 64 + w4 * 16 + (l >> 2); };
+  // Computed where it is wanted: over the chunks it would take registers.
+  const auto fragment = [&] { return fragment_vt(w4, kept(lane)); };
   Patience patience;
   Probe probe{smem + State::ticks + 64 * wg, tid == 0};
   probe.begin();
@@ -250,7 +264,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     const bool skipped = slots.read < 0;
     float s[64];
     if (segment.index == 0)
-      state_load(p, slots.read, item.head, v_row, t, s);
+      state_load(p, slots.read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
     else
       image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
 
@@ -258,7 +272,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     std::uint32_t out[16];  // O^T of the chunk before, 16-bit pairs (token, token + 1)
     const auto write_o = [&](std::int32_t of) {
       const std::uint32_t at = of & 1;
-      const Smem tile = smem + State::o + (2 * at + wg) * kTile + fragment;
+      const Smem tile = smem + State::o + (2 * at + wg) * kTile + fragment();
       if (of >= 2) mbar_wait(smem + State::o_empty + 8 * at, ((of >> 1) - 1) & 1, patience);
       warp_sync();
 #pragma unroll
@@ -277,7 +291,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(1);
 
       std::uint32_t a[32];
-      pack_then_decay(s, a, stage + State::gamma, t);
+      pack_then_decay(s, a, stage + State::gamma, kept(lane) & 3);
       float y[32], o[32];
       const std::uint64_t kt = k_major(stage + State::kt), qh = k_major(stage + State::qh);
       keep(a);
@@ -290,14 +304,14 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
       warp_sync();
       std::uint32_t v[16];  // V^T, pairs (token, token + 1)
+      const Smem values = later + State::v + wg * kTile + fragment();
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        ldmatrix_trans(v + 4 * j, later + State::v + wg * kTile + fragment + j * 2048);
+      for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, values + j * 2048);
       if (const std::int32_t rows = item.tokens - c * kChunk;
           rows < kChunk) {  // past the end there may be anything
 #pragma unroll
         for (int i = 0; i < 16; ++i) {
-          const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * t;
+          const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
           v[i] = token + 1 < rows ? v[i] : token < rows ? v[i] & 0xffff : 0;
         }
       }
@@ -349,7 +363,11 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(8);
     }
     if (segment.last > segment.first) write_o(number - 1);
-    if (!skipped && segment.ends) state_store(p, slots.write, item.head, v_row, t, s);
+    if (!skipped && segment.ends) {
+      // Found again: over the chunks it would take registers.
+      const Item same = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.items);
+      state_store(p, slots_of(p.call, same.n).write, same.head, v_row(kept(lane)), kept(lane) & 3, s);
+    }
     probe.mark(9);
   }
   probe.end(p.probe ? p.probe + (block() * 4 + 1 + wg) * 16 : nullptr);

@@ -55,8 +55,8 @@ Verdict verify_dtypes(const KdaArgs& args) {
 Verdict verify_sizes(const KdaArgs& args) {
   const KdaSizes sizes = sizes_of(args);
   const bool packed = args.cu_seqlens.defined();
-  if (sizes.K != kHead) return refuse("requires K=128, got {}", sizes.K);
-  if (sizes.V != kHead) return refuse("requires V=128, got {}", sizes.V);
+  if (sizes.K != kHead && sizes.K != kHead / 2) return refuse("requires K=64 or K=128, got {}", sizes.K);
+  if (sizes.V != kHead && sizes.V != kHead / 2) return refuse("requires V=64 or V=128, got {}", sizes.V);
   if (sizes.T > kMostTokens) return refuse("requires fewer than 2^31-64 tokens, got {}", sizes.T);
   if (packed && sizes.N > kMostSequences)
     return refuse("requires at most 8192 packed sequences, got {}", sizes.N);

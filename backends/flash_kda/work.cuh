@@ -16,37 +16,46 @@ struct Work {
 
 FLA_DEVICE std::int32_t works_of(const Schedule& s) { return s.plan.works ? *s.plan.works : s.works; }
 
-/// Work number w, by a whole warp. `slice` is where the search begins: the slice of an earlier work, 0 at
-/// first.
-FLA_DEVICE Work locate(const Params& p, std::int32_t w, std::int32_t& slice, std::uint32_t lane) {
+/// A look at the plan's slices from `from` on, one a lane, in flight until it is used.
+FLA_DEVICE Slice slice_at(const Schedule& s, std::int32_t from, std::uint32_t lane) {
+  return s.plan.slices ? s.plan.slices[from + lane] : Slice{};
+}
+
+/// Work number w, by a whole warp. `slice` is that of an earlier work, 0 at first, and `seen` what slice_at
+/// gave for it.
+FLA_DEVICE Work locate(const Params& p, std::int32_t w, std::int32_t& slice, Slice seen, std::uint32_t lane) {
   const Schedule& s = p.schedule;
   const std::int32_t HV = p.call.HV;
   if (s.plan.slices) {
-    for (std::uint32_t passed = 32;
-         passed == 32;) {  // one load for 32 slices; the table goes on after its end
-      passed = first_true(w < s.plan.slices[slice + 1 + lane].first);
-      slice += passed;
+    // The last slice that begins at w or before; the table goes on after its end.
+    std::uint32_t passed;
+    while ((passed = first_true(w < seen.first)) == 32) {
+      slice += 31;
+      seen = slice_at(s, slice, lane);
     }
-    const Slice found = s.plan.slices[slice];
-    const std::int32_t stream = w - found.first, item = found.round * s.streams + stream;
-    const Sequence sequence = s.plan.sequences[item / HV];
-    const std::int32_t left = sequence.tokens - found.chunk * kChunk;
+    slice += passed - 1;
+    const std::int32_t first = shuffle(seen.first, passed - 1), round = shuffle(seen.round, passed - 1),
+                       chunk = shuffle(seen.chunk, passed - 1);
+    const std::int32_t stream = w - first, item = round * s.streams + stream;
+    const std::int32_t base = s.plan.base[item], rank = item / s.by_heads;
+    const Sequence sequence = s.plan.sequences[rank];
+    const std::int32_t left = sequence.tokens - chunk * kChunk;
     return {item,
-            item % HV,
+            item - rank * HV,
             0,
-            sequence.begin + found.chunk * kChunk,
+            sequence.begin + chunk * kChunk,
             left < kChunk ? left : kChunk,
-            s.plan.base[item] + found.chunk,
+            base + chunk,
             stream};
   }
-  const std::int32_t whole = s.items / s.streams;  // rounds with all streams
-  const std::int32_t in_round = w / (s.streams * s.chunks);
-  const std::int32_t round = in_round < whole ? in_round : whole;
-  const std::int32_t active = round < whole ? s.streams : s.items - whole * s.streams;
-  const std::int32_t inside = w - round * s.streams * s.chunks;
-  const std::int32_t chunk = inside / active, stream = inside - chunk * active,
+  const std::int32_t whole = s.items / s.by_streams;  // rounds with all streams
+  const std::int32_t in_round = w / s.by_round;
+  const bool last = in_round >= whole;
+  const std::int32_t round = last ? whole : in_round, inside = w - round * s.streams * s.chunks;
+  const std::int32_t chunk = inside / (last ? s.by_rest : s.by_streams),
+                     stream = inside - chunk * (last ? s.items - whole * s.streams : s.streams),
                      item = round * s.streams + stream;
-  const std::int32_t n = item / HV, left = static_cast<std::int32_t>(p.call.T) - chunk * kChunk;
+  const std::int32_t n = item / s.by_heads, left = static_cast<std::int32_t>(p.call.T) - chunk * kChunk;
   return {item,  item - n * HV, n, chunk * kChunk, left < kChunk ? left : kChunk, round * s.chunks + chunk,
           stream};
 }
@@ -56,7 +65,7 @@ struct Item {
   std::int32_t n, head, batch, begin, tokens, chunks;
 };
 FLA_DEVICE Item item_of(const Params& p, std::int32_t item) {
-  const std::int32_t HV = p.call.HV, i = item / HV, head = item - i * HV;
+  const std::int32_t HV = p.call.HV, i = item / p.schedule.by_heads, head = item - i * HV;
   if (p.schedule.plan.sequences) {
     const Sequence s = p.schedule.plan.sequences[i];
     return {s.n, head, 0, s.begin, s.tokens, s.chunks};
@@ -89,7 +98,7 @@ FLA_DEVICE std::uint8_t* transition_of(const Params& p, std::int32_t item, std::
 
 /// Where the packet of chunk c of an item is; `number`: of the stream's chunks.
 FLA_DEVICE std::int64_t packet_of(const Schedule& s, std::int32_t item, std::int32_t c, std::int32_t number) {
-  if (s.depth) return static_cast<std::int64_t>(item % s.streams) * s.depth + number % s.depth;
+  if (s.depth) return static_cast<std::int64_t>(item % s.streams) * s.depth + number % s.by_depth;
   if (s.plan.slices) return s.plan.slices[c].first + item;
   return static_cast<std::int64_t>(c) * s.items + item;
 }

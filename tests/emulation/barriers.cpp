@@ -118,6 +118,19 @@ float shuffle_xor(float x, int mask, Site site) {
   return mine.value;
 }
 
+std::int32_t shuffle(std::int32_t x, std::uint32_t from, Site site) {
+  struct Brought {
+    std::int32_t value;
+    std::uint32_t from;
+  } mine{x, from};
+  in_warp("shuffle", mine, site, [](const std::vector<Brought*>& lanes) {
+    std::array<std::int32_t, 32> values{};
+    for (std::size_t i = 0; i < 32; ++i) values[i] = lanes[i]->value;
+    for (Brought* lane : lanes) lane->value = values[lane->from % 32];
+  });
+  return mine.value;
+}
+
 std::uint32_t from_first_lane(std::uint32_t x, Site site) {
   in_warp("uniform", x, site, [](const std::vector<std::uint32_t*>& lanes) {
     for (std::uint32_t* lane : lanes) *lane = *lanes[0];

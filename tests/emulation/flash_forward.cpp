@@ -192,6 +192,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   params.schedule = workspace.schedule;
   params.segments = workspace.segments;
   params.gate_f32 = args.g.dtype() == DType::f32;
+  params.bias_rows = flash_kda::has_rows(call.dt_bias);
   if (call.T > 0) {
     params.q = map_of(args.q, 32);
     params.k = map_of(args.k, 32);

@@ -65,6 +65,29 @@ const std::vector<Case>& all_cases() {
                                f.spec.H = 2;
                                f.spec.HV = 4;
                              })},
+      {"SmallHeads", with(packed({70, 0, 130}),
+                          [](Forward& f) {
+                            f.spec.HV = 2;
+                            f.spec.K = f.spec.V = 64;
+                          })},
+      {"SmallKeys", with(softplus(130, KdaData::mixed), [](Forward& f) { f.spec.K = 64; })},
+      {"SmallKeysFromF32", with(outside(70, KdaData::resets),
+                                [](Forward& f) {
+                                  f.spec.K = 64;
+                                  f.spec.options.state_v_first = true;
+                                })},
+      {"SmallValues", with(inside(130),
+                           [](Forward& f) {
+                             f.spec.V = 64;
+                             f.spec.B = 2;
+                           })},
+      {"SmallHeadsInSegments",
+       with(softplus(250, KdaData::slow),
+            [](Forward& f) {
+              f.segments = 3;
+              f.spec.K = f.spec.V = 64;
+            }),
+       3.5e-3, 1.5e-3},  // keys of fewer channels have more in common
       {"GatesAtTheBound", with(inside(128), [](Forward& f) { f.spec.data = KdaData::bound; })},
       {"SlowGatesFromF32", outside(192, KdaData::slow)},
       {"SlowSoftplus", softplus(192, KdaData::slow)},

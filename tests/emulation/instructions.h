@@ -22,6 +22,7 @@ bool any(bool x, Site site);
 /// The first lane for which x is true; 32: none.
 std::uint32_t first_true(bool x, Site site);
 float shuffle_xor(float x, int mask, Site site);
+std::int32_t shuffle(std::int32_t x, std::uint32_t from, Site site);
 std::uint32_t from_first_lane(std::uint32_t x, Site site);
 void barrier(std::uint32_t id, std::uint32_t threads, Site site);
 void wait_for_kernel_before(Site site);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/conformance/pooled_call.h"
@@ -30,7 +31,8 @@ using fla_test::kGpu;
 struct Bars {
   double o, final_state;
 };
-constexpr Bars kUsual{3.5e-3, 1e-3}, kRepeatedKeys{5e-3, 5e-3};
+constexpr Bars kUsual{3.5e-3, 1e-3}, kRepeatedKeys{5e-3, 5e-3},
+    kSlowSmallHeads{3.5e-3, 1.5e-3};  // keys of fewer channels have more in common
 
 void expect_within(const Bars& bars, const KdaArgs& args) {
   const Errors errors = errors_of(args);
@@ -89,6 +91,26 @@ TEST_F(FlashKdaIsRight, ForAnyNumberOfTokens) {
   for (const std::int64_t T : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 257}) {
     for (const DType dtype : {DType::bf16, DType::f16})
       expect_within(kUsual, make_kda_case({.B = 2, .T = T, .H = 1, .K = 128, .V = 128, .dtype = dtype}).args);
+  }
+}
+
+TEST_F(FlashKdaIsRight, ForHeadsOf64Channels) {
+  for (const auto& [K, V] : {std::pair{64, 64}, {64, 128}, {128, 64}}) {
+    SCOPED_TRACE("K=" + std::to_string(K) + " V=" + std::to_string(V));
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      KdaSpec spec{.B = 2, .T = 150, .H = 1, .HV = 2, .K = K, .V = V, .dtype = dtype, .gate_dtype = dtype};
+      spec.options.use_qk_l2norm_in_kernel = true;
+      expect_within(kUsual, make_kda_case(spec).args);
+      spec.options.use_gate_in_kernel = true;
+      spec.options.state_v_first = true;
+      for (const KdaData data : {KdaData::random, KdaData::strong}) {
+        spec.data = data;
+        expect_within(kUsual, make_kda_case(spec).args);
+      }
+      spec.data = KdaData::slow;
+      spec.lengths = {70, 0, 1300, 1};
+      expect_within(kSlowSmallHeads, make_kda_case(spec).args);
+    }
   }
 }
 

@@ -74,8 +74,8 @@ const std::vector<Refusal>& refusals() {
          call.index_on_host();
        },
        "requires CUDA tensors, got cpu"},
-      resized("K96", 2, 200, 4, 96, 128, "requires K=128, got 96"),
-      resized("V256", 2, 200, 4, 128, 256, "requires V=128, got 256"),
+      resized("K96", 2, 200, 4, 96, 128, "requires K=64 or K=128, got 96"),
+      resized("V256", 2, 200, 4, 128, 256, "requires V=64 or V=128, got 256"),
       resized("TooManyTokens", 1, (std::int64_t{1} << 31) - 64, 2, 128, 128,
               "requires fewer than 2^31-64 tokens, got 2147483584"),
       {"TooManyPackedSequences", [](FlashCall& call) { call.pack(8193, 10000); },
@@ -125,6 +125,9 @@ const std::vector<Acceptance>& acceptances() {
   static const std::vector<Acceptance> all{
       {"AnOrdinaryCall", [](FlashCall&) {}},
       {"PackedSequences", [](FlashCall& call) { call.pack(8192, 100); }},
+      {"HeadsOf64Channels", [](FlashCall& call) { call.resize(2, 200, 4, 64, 64); }},
+      {"KeysOf64Channels", [](FlashCall& call) { call.resize(2, 200, 4, 64, 128); }},
+      {"ValuesOf64Channels", [](FlashCall& call) { call.resize(2, 200, 4, 128, 64); }},
       {"NoTokens", [](FlashCall& call) { call.resize(2, 0, 4); }},
       {"NoSequences", [](FlashCall& call) { call.resize(0, 200, 4); }},
       {"F32Gates",

@@ -29,11 +29,15 @@ FLA_DEVICE std::uint32_t uniform(std::uint32_t x, FLA_SITE) {
   return emulation::from_first_lane(x, {file, line});
 }
 FLA_DEVICE std::uint32_t kept(std::uint32_t x) { return x; }
+FLA_DEVICE void rarely() {}
 FLA_DEVICE void warp_sync(FLA_SITE) { emulation::warp_sync({file, line}); }
 FLA_DEVICE bool any(bool x, FLA_SITE) { return emulation::any(x, {file, line}); }
 FLA_DEVICE std::uint32_t first_true(bool x, FLA_SITE) { return emulation::first_true(x, {file, line}); }
 FLA_DEVICE float shuffle_xor(float x, int mask, FLA_SITE) {
   return emulation::shuffle_xor(x, mask, {file, line});
+}
+FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from, FLA_SITE) {
+  return emulation::shuffle(x, from, {file, line});
 }
 FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier(id, threads, {file, line});
@@ -56,7 +60,6 @@ FLA_DEVICE std::uint32_t load_acquire(const std::uint32_t* at, FLA_SITE) {
   return emulation::load_acquire(at, {file, line});
 }
 FLA_DEVICE std::uint32_t load_relaxed(const std::uint32_t* at) { return emulation::load_relaxed(at); }
-FLA_DEVICE void prefetch_l2(const void*) {}
 FLA_DEVICE void store_release(std::uint32_t* at, std::uint32_t x, FLA_SITE) {
   emulation::store_release(at, x, {file, line});
 }
