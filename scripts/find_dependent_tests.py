@@ -199,7 +199,7 @@ class CMakeTree:
         elif name in ("add_library", "add_executable") and "ALIAS" in words:
             self.aliases[words[0]] = words[2]
         elif words:
-            if name in ("add_library", "add_executable", "add_custom_target"):
+            if name in ("add_library", "add_executable", "add_custom_target", "python3_add_library"):
                 self.targets.setdefault(words[0], Target(folder))
             if words[0] in self.targets:
                 self._describe(self.targets[words[0]], name, words[1:], folder)
@@ -426,8 +426,11 @@ class TestList:
 
     def _names_used(self, unit):
         """The words of the tests' code: their sources, what those include, and the sources beside such headers. The
-        library's own code is left out: it names everything."""
+        library's own code is left out: it names everything. Python files count where the tests run something of the
+        build."""
         seen, todo, names = set(), list(unit.sources), set()
+        if unit.targets:
+            todo += [path for path in unit.files if path.suffix == ".py"]
         while todo:
             path = todo.pop()
             if path in seen or path.parts[0] == "fla":

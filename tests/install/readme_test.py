@@ -12,7 +12,8 @@ BUILD = Path(os.environ["FLA_BUILD_DIR"])
 README = (SOURCE / "README.md").read_text()
 CACHE = (BUILD / "CMakeCache.txt").read_text()
 # What backends are built on, where this build may lack it.
-LEFT_OUT = [package for package, switch in (("CUDA", "FLA_HAS_CUDA"), ("CUTLASS", "FLA_HAS_FLASH_KDA"))
+LEFT_OUT = [package for package, switch in (("CUDA", "FLA_HAS_CUDA"), ("TileLang", "FLA_HAS_CUDA"),
+                                            ("CUTLASS", "FLA_HAS_FLASH_KDA"))
             if f"{switch}:INTERNAL=ON" not in CACHE]
 
 

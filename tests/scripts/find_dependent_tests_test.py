@@ -20,6 +20,7 @@ MADE_UP_TREE = {
         include(Declare)  # fla_tool
         add_subdirectory(fla)
         add_subdirectory(backends)
+        add_subdirectory(python)
         add_subdirectory(tools)
         add_subdirectory(tests)""",
     "tools/cmake/Declare.cmake": """
@@ -97,6 +98,7 @@ MADE_UP_TREE = {
         if(NOT FLA_SANITIZE)
           add_subdirectory(tools)
           add_subdirectory(scripts)
+          add_subdirectory(python)
         endif()""",
     "tests/core/tensor_test.cpp": '#include "fla/core/tensor.h"\nTEST(Tensor, HasAShape) {}\nTEST_F(Tensor, CanBeSliced) {}',
     "tests/core/half_test.cpp": "TEST(Half, RoundsToEven) {}  // unlike chunk_wave\nTEST(Half, DISABLED_IsFast) {}",
@@ -111,14 +113,30 @@ MADE_UP_TREE = {
     "tests/tools/run.sh": "",
     "tests/scripts/CMakeLists.txt": "fla_python_test(Build build_test.py)",
     "tests/scripts/build_test.py": "class Build:\n    def test_works(self):\n        pass\n",
+    "python/CMakeLists.txt": """
+        Python3_add_library(module MODULE WITH_SOABI module.cpp)
+        target_link_libraries(module PRIVATE fla::fla)""",
+    "python/module.cpp": '#include "fla/ops/wave/wave.h"',
+    "python/package/__init__.py": "",
+    "tests/python/CMakeLists.txt": """
+        function(fla_pytest NAME LABEL)
+          add_test(NAME Python.${NAME} COMMAND python3 -m pytest test_${NAME}.py)
+          set_tests_properties(Python.${NAME} PROPERTIES
+            REQUIRED_FILES "$<TARGET_FILE:module>;${PROJECT_SOURCE_DIR}/python/package")
+        endfunction()
+        foreach(name IN ITEMS wave)
+          fla_pytest(${name} unit)
+        endforeach()""",
+    "tests/python/test_wave.py": "def test_wave():\n    assert chunk_wave()\n",
     "scripts/count": "",
     "README.md": "",
     "LICENSE": "",
 }
 
 TENSOR = {"Tensor.HasAShape", "Tensor.CanBeSliced"}
-USERS_OF_CHUNK_WAVE = {"Wave.Works", "Fuzz.NeverCrashes"}
-PROGRAMS = TENSOR | USERS_OF_CHUNK_WAVE | {"Half.RoundsToEven", "Step.Works", "Tide.Works", "Golden.Agrees"}
+USERS_OF_CHUNK_WAVE = {"Wave.Works", "Fuzz.NeverCrashes", "Python.wave"}
+PROGRAMS = TENSOR | {"Wave.Works", "Fuzz.NeverCrashes", "Half.RoundsToEven", "Step.Works", "Tide.Works", "Golden.Agrees"}
+USERS_OF_THE_LIBRARY = PROGRAMS | {"meter.runs", "Python.wave"}
 
 
 def dependent(root, *files, options=()):
@@ -156,11 +174,11 @@ class MadeUpTree(unittest.TestCase):
         self.expect(TENSOR | {"Half.RoundsToEven"}, "tests/core/support.cpp")
 
     def test_a_public_header_leads_to_all_that_link_what_includes_it(self):
-        self.expect(PROGRAMS | {"meter.runs"}, "fla/core/tensor.h")
+        self.expect(USERS_OF_THE_LIBRARY, "fla/core/tensor.h")
 
     def test_a_library_source_leads_to_all_that_link_it(self):
-        self.expect(PROGRAMS | {"meter.runs"}, "fla/core/tensor.cpp")
-        self.expect(PROGRAMS | {"meter.runs"}, "fla/core/private.h")
+        self.expect(USERS_OF_THE_LIBRARY, "fla/core/tensor.cpp")
+        self.expect(USERS_OF_THE_LIBRARY, "fla/core/private.h")
 
     def test_an_op_leads_to_the_tests_that_name_one_of_its_functions(self):
         self.expect(USERS_OF_CHUNK_WAVE | {"Step.Works"}, "fla/ops/wave/wave.cpp")
@@ -177,6 +195,10 @@ class MadeUpTree(unittest.TestCase):
 
     def test_a_program_that_a_test_runs_leads_to_it(self):
         self.expect({"meter.runs"}, "tools/meter.cpp")
+
+    def test_python_tests_depend_on_their_module_and_its_package(self):
+        for file in ("python/module.cpp", "python/package/__init__.py", "tests/python/test_wave.py"):
+            self.expect({"Python.wave"}, file)
 
     def test_data_beside_a_target_lead_to_the_tests_that_link_or_run_it(self):
         self.expect(PROGRAMS | {"meter.runs"}, "tools/page.html")
@@ -222,7 +244,7 @@ class ThisTree(unittest.TestCase):
         """Patterns of the tests that only a build with CUDA has; none where this build has it."""
         if "FLA_HAS_CUDA:INTERNAL=ON" in (BUILD / "CMakeCache.txt").read_text():
             return []
-        patterns = ["Sanitizer\\."]
+        patterns = ["Sanitizer\\w*\\.", "TileLangWithoutKernels\\.", "Python\\.(cuda_arrays|torch_cuda)"]
         for lists in (SOURCE / "tests").rglob("CMakeLists.txt"):
             for words in re.findall(r"fla_test\(\w+ gpu\s([^)]*)\)", lists.read_text()):
                 sources = [lists.parent / word for word in words.split() if word.endswith(".cpp")]
@@ -259,8 +281,14 @@ class ThisTree(unittest.TestCase):
         self.assertEqual(listed("-I", *numbers), self.dependent("tests/core/half_test.cpp"))
 
     def test_without_a_build_folder_the_names_are_a_part_of_those_with_one(self):
-        # The sources also name the tests that only builds with sanitizers, without NVTX, or with CUDA have.
-        of_other_builds = re.compile("|".join(["Fuzz\\.", "TraceSetting\\..*WithoutNvtx", *self.of_label_gpu()]))
+        # The sources also name the tests that only builds with sanitizers, without NVTX, with CUDA or with Python have.
+        others = ["Fuzz\\.", "TraceSetting\\..*WithoutNvtx", *self.of_label_gpu()]
+        cache = (BUILD / "CMakeCache.txt").read_text()
+        if "FLA_HAS_PYTEST:INTERNAL=ON" not in cache:
+            others.append("Python\\.")
+        if not re.search("^FLA_NVTX_INCLUDE:PATH=/", cache, re.M):
+            others.append("Trace(Setting)?\\.")
+        of_other_builds = re.compile("|".join(others))
         scanned = dependent(SOURCE, "fla/core/tensor.h", options=("--scan",))
         self.assertGreater(len(scanned), 50)
         more = scanned - self.dependent("fla/core/tensor.h")

@@ -1,9 +1,11 @@
-# CUDA in the build, as FLA_CUDA asks for it: sets FLA_HAS_CUDA, FLA_HAS_FLASH_KDA (what flash_kda needs is there, too) and
-# then has the target fla_cuda, for what calls the CUDA runtime. That is linked statically and opens the driver itself when it is first used, so that nothing of ours needs a
+# CUDA in the build, as FLA_CUDA asks for it: sets FLA_HAS_CUDA, FLA_HAS_FLASH_KDA (what flash_kda needs is there, too),
+# FLA_HAS_TILELANG (likewise; FLA_NO_TILELANG says why not) and then has the target fla_cuda, for what calls the CUDA runtime. That is linked statically and opens the driver itself when it is first used, so that nothing of ours needs a
 # driver in order to be loaded.
 
 set(FLA_HAS_CUDA OFF CACHE INTERNAL "Whether CUDA is in the build")
 set(FLA_HAS_FLASH_KDA OFF CACHE INTERNAL "Whether the backend flash_kda is in the build")
+set(FLA_HAS_TILELANG OFF CACHE INTERNAL "Whether the kernels of backend tilelang are in the build")
+set(FLA_NO_TILELANG)
 set(no_cuda)  # why not
 
 string(TOUPPER "${FLA_CUDA}" FLA_CUDA)
@@ -117,4 +119,20 @@ elseif(NOT codes MATCHES "sm_90\n")
   list(APPEND FLA_LEFT_OUT "backend flash_kda: ${nvcc} does not compile for sm_90a")
 else()
   set(FLA_HAS_FLASH_KDA ON CACHE INTERNAL "Whether the backend flash_kda is in the build")
+endif()
+
+# tilelang's kernels were generated, ahead of time, by one version of TileLang, whose template headers they include.
+set(generated ${PROJECT_SOURCE_DIR}/backends/tilelang/generated/instances.h)
+file(STRINGS ${generated} line REGEX "^// generator: tilelang ")
+string(REGEX REPLACE ".* " "" version "${line}")
+find_package(TileLang ${version} EXACT QUIET)
+if(NOT codes MATCHES "sm_90\n")
+  set(FLA_NO_TILELANG "${nvcc} does not compile for sm_90a")
+elseif(NOT TileLang_FOUND)
+  set(FLA_NO_TILELANG "no headers of tilelang ${version} in TILELANG_DIR, .deps/tilelang, CMAKE_PREFIX_PATH or python3's packages")
+else()
+  set(FLA_HAS_TILELANG ON CACHE INTERNAL "Whether the kernels of backend tilelang are in the build")
+endif()
+if(FLA_NO_TILELANG)
+  list(APPEND FLA_LEFT_OUT "kernels of backend tilelang: ${FLA_NO_TILELANG}")
 endif()

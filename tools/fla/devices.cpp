@@ -73,7 +73,7 @@ std::vector<ListedDevice> listed_devices() {
        .facts = machine.value("cpu", "") + ", " + std::to_string(machine.value("cores", 0)) + " cores"}};
   std::int16_t index = 0;
   for (const CudaDevice& device : cuda_devices()) {
-    list.push_back({.name = to_string({DeviceType::cuda, index++}), .facts = facts_of(device)});
+    list.push_back({.name = to_string(Device{DeviceType::cuda, index++}), .facts = facts_of(device)});
   }
   if (index == 0)
     list.push_back({.name = "cuda", .available = false, .facts = std::string(why_no_cuda_device())});

@@ -26,7 +26,8 @@ void check_device(Device device) {
   }
   const CudaDevice* found = find_cuda_device(device);
   if (found == nullptr) {
-    const std::string last = to_string({DeviceType::cuda, static_cast<std::int16_t>(devices.size() - 1)});
+    const std::string last =
+        to_string(Device{DeviceType::cuda, static_cast<std::int16_t>(devices.size() - 1)});
     throw InvalidArgument("q", "expected device " +
                                    (devices.size() == 1 ? std::string("cuda:0") : "cuda:0 to " + last) +
                                    ", got " + to_string(device));

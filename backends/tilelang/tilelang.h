@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fla/ops/kda/cuda/kda_call.h"
+
+/// kda's chunked forward pass by kernels written in TileLang, for calls that the verifier accepts: K = 64,
+/// 128 or 256, V a multiple of 64; q, k, v, o all bf16 or all f16; g, beta, A_log and dt_bias of that type or
+/// f32; states f32 in any layout. The state is kept in f32; products have f16 factors. Keys are expected with
+/// a norm of about 1 at most, as use_qk_l2norm_in_kernel makes them, and values within f16's range times 16.
+namespace fla::tilelang {
+
+/// Why this build has no kernels; empty where it has them.
+std::string_view why_not_built();
+
+/// The names of the instances that such a call runs.
+std::string instances_of(const cuda::KdaCall& call);
+
+/// Bytes that a call takes, at any address that is a multiple of 256.
+std::size_t workspace(const cuda::KdaCall& call);
+
+/// Puts a call on a stream of the current device, under the contract of kda_call.h. Only the last kernel
+/// writes results.
+cudaError_t launch(const cuda::KdaCall& call, void* workspace, cudaStream_t stream);
+
+}  // namespace fla::tilelang

@@ -1,0 +1,234 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+
+#include "fla/core/half.h"
+#include "tests/backends/tilelang/emulation/block.h"
+
+/// What generated kernels use of CUDA and of TileLang's template headers, for a C++ compiler: this file is
+/// there in the place of each of them. Only what the kernels need: another kernel may need more.
+
+#undef __align__
+#undef __global__
+#undef __grid_constant__
+#undef __launch_bounds__
+#undef __shared__
+#define __align__(bytes)
+#define __global__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __shared__
+#define threadIdx fla::tilelang::emulated::thread_index
+#define blockIdx fla::tilelang::emulated::block_index
+
+inline void __syncthreads() { fla::tilelang::emulated::barrier(); }
+
+// ---- Numbers
+
+using uchar = unsigned char;
+
+namespace cutlass {
+struct half_t {
+  fla::f16 value;
+  half_t() = default;
+  explicit half_t(float x) : value(fla::from_float<fla::f16>(x)) {}
+  operator float() const { return fla::to_float(value); }
+};
+struct bfloat16_t {
+  fla::bf16 value;
+  bfloat16_t() = default;
+  explicit bfloat16_t(float x) : value(fla::from_float<fla::bf16>(x)) {}
+  operator float() const { return fla::to_float(value); }
+};
+}  // namespace cutlass
+using cutlass::bfloat16_t;
+using cutlass::half_t;
+
+struct __half2 {
+  fla::f16 x, y;
+};
+struct __nv_bfloat162 {
+  fla::bf16 x, y;
+};
+using half2 = __half2;
+
+inline float2 __half22float2(__half2 v) { return make_float2(fla::to_float(v.x), fla::to_float(v.y)); }
+inline float2 __bfloat1622float2(__nv_bfloat162 v) {
+  return make_float2(fla::to_float(v.x), fla::to_float(v.y));
+}
+inline __half2 __float22half2_rn(float2 v) {
+  return {fla::from_float<fla::f16>(v.x), fla::from_float<fla::f16>(v.y)};
+}
+template <class Half>
+unsigned __pack_half2(Half low, Half high) {
+  return low.value.bits | unsigned{high.value.bits} << 16;
+}
+inline unsigned __pack_nv_bfloat162(bfloat16_t low, bfloat16_t high) { return __pack_half2(low, high); }
+
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline int min(int a, int b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a > b ? a : b; }
+inline float max(float a, float b) { return std::fmax(a, b); }
+
+namespace tl {
+
+template <class Pair>
+Pair from_uint1(uint1 bits) {
+  return std::bit_cast<Pair>(bits);
+}
+template <class Pair>
+uint1 to_uint1(Pair pair) {
+  return std::bit_cast<uint1>(pair);
+}
+inline __half2 mul2(__half2 a, __half2 b) {
+  return {fla::from_float<fla::f16>(fla::to_float(a.x) * fla::to_float(b.x)),
+          fla::from_float<fla::f16>(fla::to_float(a.y) * fla::to_float(b.y))};
+}
+
+// ---- Copies
+
+template <int bytes>
+void cp_async_gs(void* to, const void* from) {
+  fla::tilelang::emulated::copy(to, from, bytes);
+}
+inline void cp_async_commit() { fla::tilelang::emulated::end_group(); }
+template <int groups>
+void cp_async_wait() {
+  fla::tilelang::emulated::wait_for_groups(groups);
+}
+
+// ---- Values of other threads
+
+struct SumOp {};
+template <int>
+struct NamedBarrier {};
+
+template <class Op, int threads, int scale, int, class Barrier>
+struct AllReduce {
+  static_assert(std::is_same_v<Op, SumOp> && scale == 1);
+  static float run(float x) {
+    using namespace fla::tilelang::emulated;
+    for (int apart = threads / 2; apart > 0; apart /= 2) {
+      posted(thread_index.x) = std::bit_cast<std::uint32_t>(x);
+      barrier();
+      x += std::bit_cast<float>(static_cast<std::uint32_t>(posted(thread_index.x ^ apart)));
+      barrier();
+    }
+    return x;
+  }
+};
+
+/// Thread 8 m + r of a warp gives the address of row r of matrix m, thread 4 r + c its columns 2 c and 2 c
+/// + 1.
+template <class Element>
+void ptx_stmatrix_m8n8_x4(Element* row, unsigned m0, unsigned m1, unsigned m2, unsigned m3) {
+  using namespace fla::tilelang::emulated;
+  const int lane = thread_index.x % 32, warp = thread_index.x - lane;
+  posted(thread_index.x) = reinterpret_cast<std::uintptr_t>(row);
+  barrier();
+  const unsigned values[4] = {m0, m1, m2, m3};
+  for (int m = 0; m < 4; ++m) {
+    auto* const to = reinterpret_cast<uchar*>(posted(warp + 8 * m + lane / 4));
+    std::memcpy(to + lane % 4 * 4, &values[m], 4);
+  }
+  barrier();
+}
+
+// ---- Products of matrices in shared memory: a warp group's wgmma, at once
+
+enum class DataType { kFloat16, kFloat32 };
+
+/// An operand: where it begins in shared memory, in units of 16 bytes, and the two strides likewise.
+struct GmmaDescriptor {
+  std::uint64_t bits = 0;
+  std::uint64_t operator+(std::int64_t units) const { return bits + static_cast<std::uint64_t>(units); }
+};
+
+template <int layout, int leading, int stride, class Element>
+void initialize_wgmma_descriptor(GmmaDescriptor& descriptor, Element* begin) {
+  static_assert(layout == 1, "rows of 128 bytes, swizzled");
+  const auto at = reinterpret_cast<const uchar*>(begin) - fla::tilelang::generated::buf_dyn_shmem;
+  descriptor.bits =
+      static_cast<std::uint64_t>(at >> 4) | std::uint64_t{leading} << 32 | std::uint64_t{stride} << 48;
+}
+template <class Bytes>
+void increase_descriptor_offset(GmmaDescriptor& descriptor, Bytes bytes) {
+  descriptor.bits += static_cast<std::uint64_t>(bytes >> 4);
+}
+
+/// Row or column mn of an operand, and element k along the sum; mn_major: neighbouring rows lie side by side.
+inline float operand_at(std::uint64_t descriptor, bool mn_major, int mn, int k) {
+  const std::uint64_t begin = (descriptor & 0xffffffff) << 4, leading = (descriptor >> 32 & 0xffff) << 4,
+                      stride = (descriptor >> 48) << 4;
+  const auto row = static_cast<std::uint64_t>(mn), element = static_cast<std::uint64_t>(k);
+  std::uint64_t at = begin;
+  if (mn_major) {
+    at += row / 64 * leading + element / 8 * stride + element % 8 * 128 + row % 64 * 2;
+  } else {
+    at += row / 8 * stride + row % 8 * 128 + element * 2;
+  }
+  at ^= (at >> 7 & 7) << 4;
+  fla::f16 value;
+  std::memcpy(&value, fla::tilelang::generated::buf_dyn_shmem + at, 2);
+  return fla::to_float(value);
+}
+
+template <DataType, DataType, DataType, int M, int N, int K, bool a_mn_major, bool b_mn_major, int, int>
+void wgmma_ss(std::uint64_t a, std::uint64_t b, std::uint32_t* accumulator, int keep) {
+  static_assert(M == 64);
+  const int thread = fla::tilelang::emulated::thread_index.x % 128, lane = thread % 32;
+  auto* const sums = reinterpret_cast<float*>(accumulator);
+  float rows[2][K];
+  for (int half = 0; half < 2; ++half) {
+    for (int k = 0; k < K; ++k)
+      rows[half][k] = operand_at(a, a_mn_major, thread / 32 * 16 + lane / 4 + 8 * half, k);
+  }
+  for (int i = 0; i < N / 4; ++i) {
+    const int column = i / 2 * 8 + lane % 4 * 2 + i % 2;
+    float products[2] = {0, 0};
+    for (int k = 0; k < K; ++k) {
+      const float element = operand_at(b, b_mn_major, column, k);
+      products[0] += rows[0][k] * element;
+      products[1] += rows[1][k] * element;
+    }
+    for (int half = 0; half < 2; ++half) {
+      float& sum = sums[i / 2 * 4 + half * 2 + i % 2];
+      sum = (keep ? sum : 0) + products[half];
+    }
+  }
+}
+
+inline void fence_proxy_async() {}
+inline void warpgroup_arrive() {}
+inline void warpgroup_commit_batch() {}
+inline void warpgroup_fence_operand(float*, int) {}
+template <int>
+void warpgroup_wait() {}
+template <int>
+void wait_wgmma() {}
+
+}  // namespace tl
+
+// ---- Launches: what backends/tilelang/launch.cuh has
+
+namespace fla::tilelang {
+
+using Prepared = std::atomic<std::uint64_t>;
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), Prepared&, dim3 grid, dim3 block, int shared_bytes,
+                   cudaStream_t, Arguments... arguments) {
+  if (static_cast<std::size_t>(shared_bytes) > generated::kSharedBytes) return cudaErrorInvalidValue;
+  emulated::run_grid(static_cast<int>(grid.x), static_cast<int>(block.x), [&] { kernel(arguments...); });
+  return cudaSuccess;
+}
+
+}  // namespace fla::tilelang

@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/tilelang/tilelang.h"
+#include "fla/ops/kda/cuda/call_of.h"
+#include "tests/backends/tilelang/emulation/block.h"
+#include "tests/conformance/kda_agreement.h"
+#include "tools/cases/kda_random.h"
+#include "tools/cases/kda_reference.h"
+
+/// Every generated kernel, compiled by the C++ compiler and run on the CPU.
+namespace {
+
+using fla::DType;
+using fla::KdaArgs;
+using fla::KdaResult;
+using fla::cases::KdaCase;
+using fla::cases::KdaData;
+using fla::cases::KdaSpec;
+using fla::cases::make_kda_case;
+using fla::tilelang::emulated::Schedule;
+
+/// The result of a call of tensors on the CPU, in a workspace full of NaNs.
+KdaResult emulated(const KdaArgs& args, const Schedule& schedule = {}) {
+  fla::tilelang::emulated::set_schedule(schedule);
+  KdaResult result = fla::make_result(args);
+  fla::cuda::KdaCall call = fla::cuda::call_of(args, result);
+  call.cu_seqlens.on_host = call.read_slots.on_host = call.write_slots.on_host = false;
+  const std::size_t bytes = fla::tilelang::workspace(call);
+  const std::unique_ptr<void, decltype(&std::free)> workspace(std::aligned_alloc(256, bytes), std::free);
+  std::memset(workspace.get(), 0xff, bytes);
+  EXPECT_EQ(fla::tilelang::launch(call, workspace.get(), nullptr), cudaSuccess);
+  return result;
+}
+
+void expect_right(const KdaSpec& spec) {
+  const KdaCase made = make_kda_case(spec);
+  const fla::cases::KdaErrors errors =
+      fla::cases::kda_errors(emulated(made.args), fla::cases::kda_reference(made.args));
+  const bool repeated = spec.data == KdaData::repeated_keys;
+  EXPECT_LE(errors.o, repeated                    ? 5e-3
+                      : spec.dtype == DType::bf16 ? 2.5e-3
+                                                  : 1e-3)
+      << fla::conformance::describe(made.args);
+  EXPECT_LE(errors.final_state, repeated ? 5e-3 : 1e-3) << fla::conformance::describe(made.args);
+}
+
+struct Instances {
+  std::int64_t K;
+  DType dtype;
+  bool packed;
+};
+
+std::vector<Instances> all_instances() {
+  std::vector<Instances> all;
+  for (const std::int64_t K : {64, 128, 256}) {
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      for (const bool packed : {false, true}) all.push_back({K, dtype, packed});
+    }
+  }
+  return all;
+}
+
+class EmulatedTileLang : public testing::TestWithParam<Instances> {
+ protected:
+  KdaSpec spec() const {
+    KdaSpec spec{.B = 2, .T = 130, .H = 1, .HV = 2, .K = GetParam().K, .V = 64, .dtype = GetParam().dtype};
+    if (GetParam().packed) {
+      spec.lengths = {70, 0, 1, 64, 0};
+      spec.index_dtype = spec.dtype == DType::bf16 ? DType::i32 : DType::i64;
+    }
+    return spec;
+  }
+};
+
+TEST_P(EmulatedTileLang, IsRightOnEveryKindOfData) {
+  for (const KdaData data : fla::cases::kAllKdaData) {
+    KdaSpec spec = this->spec();
+    spec.B = 1;
+    spec.data = data;
+    expect_right(spec);
+  }
+}
+
+TEST_P(EmulatedTileLang, IsRightWithEitherGateInTheKernel) {
+  KdaSpec spec = this->spec();
+  spec.V = 128;
+  spec.gate_dtype = spec.dtype;
+  spec.options = {.output_final_state = true,
+                  .use_qk_l2norm_in_kernel = true,
+                  .use_gate_in_kernel = true,
+                  .use_beta_sigmoid_in_kernel = true,
+                  .state_v_first = true};
+  expect_right(spec);
+  spec.options.lower_bound = -5.0f;
+  spec.options.allow_neg_eigval = true;
+  spec.initial_state = false;
+  expect_right(spec);
+}
+
+TEST_P(EmulatedTileLang, IsRightWithStatesInAPool) {
+  KdaSpec spec = this->spec();
+  spec.data = KdaData::slow;
+  spec.pool = 6;
+  for (const bool moved : {false, true}) {
+    spec.write_indices = moved;
+    expect_right(spec);
+  }
+}
+
+TEST_P(EmulatedTileLang, GivesTheSameBitsInWhateverOrderThreadsRunAndCopiesArrive) {
+  KdaSpec spec = this->spec();
+  spec.data = KdaData::mixed;
+  const KdaCase made = make_kda_case(spec);
+  const KdaResult expected = emulated(made.args);
+  for (const auto order :
+       {Schedule::Order::forwards, Schedule::Order::backwards, Schedule::Order::rotating}) {
+    for (const bool late : {false, true}) {
+      EXPECT_TRUE(fla::conformance::same_bits(expected, emulated(made.args, {order, late})))
+          << static_cast<int>(order) << (late ? " late" : "");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Instances, EmulatedTileLang, testing::ValuesIn(all_instances()),
+                         [](const auto& test) {
+                           return "K" + std::to_string(test.param.K) + "_" +
+                                  std::string(fla::name_of(test.param.dtype)) +
+                                  (test.param.packed ? "_packed" : "");
+                         });
+
+}  // namespace

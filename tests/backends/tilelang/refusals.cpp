@@ -1,0 +1,169 @@
+#include "tests/backends/tilelang/refusals.h"
+
+#include <array>
+#include <cstdint>
+
+namespace fla_test {
+
+using fla::DType;
+using fla::KdaArgs;
+using fla::TensorView;
+
+TileLangCall::TileLangCall() {
+  resize(2, 200, 4);
+  args.use_gate_in_kernel = true;
+  args.lower_bound = -5.0f;
+  args.A_log = tensor({4});
+  args.dt_bias = tensor({4, 128});
+  args.initial_state = tensor({5, 4, 128, 128});
+  args.final_state = tensor({5, 4, 128, 128});
+  args.state_indices = tensor({2}, DType::i32);
+  args.out = tensor({2, 200, 4, 128}, DType::bf16);
+}
+
+void TileLangCall::resize(std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K, std::int64_t V) {
+  args = {};
+  args.q = tensor({B, T, 2, K}, DType::bf16);
+  args.k = tensor({B, T, 2, K}, DType::bf16);
+  args.v = tensor({B, T, HV, V}, DType::bf16);
+  args.g = tensor({B, T, HV, K}, DType::bf16);
+  args.beta = tensor({B, T, HV});
+}
+
+void TileLangCall::pack(std::int64_t N, std::int64_t T) {
+  resize(1, T, 4);
+  args.cu_seqlens = tensor({N + 1}, DType::i64);
+}
+
+namespace {
+
+/// Another dtype of one argument.
+Refusal of_dtype(const char* name, TensorView KdaArgs::*member, DType dtype, std::string reason) {
+  return {name,
+          [=](TileLangCall& call) {
+            const TensorView& view = call.args.*member;
+            call.args.*member = TensorView(view.data(), dtype, view.shape(), view.strides(), view.device());
+          },
+          std::move(reason)};
+}
+
+/// Another stride on one axis of one argument.
+Refusal strided(const char* name, TensorView KdaArgs::*member, int axis, std::int64_t stride,
+                std::string reason) {
+  return {
+      name,
+      [=](TileLangCall& call) { call.args.*member = TileLangCall::strided(call.args.*member, axis, stride); },
+      std::move(reason)};
+}
+
+Refusal moved(const char* name, TensorView KdaArgs::*member, std::int64_t bytes, std::string reason) {
+  return {name,
+          [=](TileLangCall& call) { call.args.*member = TileLangCall::moved(call.args.*member, bytes); },
+          std::move(reason)};
+}
+
+Refusal resized(const char* name, std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K,
+                std::int64_t V, std::string reason) {
+  return {name, [=](TileLangCall& call) { call.resize(B, T, HV, K, V); }, std::move(reason)};
+}
+
+}  // namespace
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> all{
+      {"CpuTensors",
+       [](TileLangCall& call) {
+         call.put_on({});
+         call.index_on_host();
+       },
+       "requires CUDA tensors, got cpu"},
+      resized("K96", 2, 200, 4, 96, 128, "requires K=64, K=128 or K=256, got 96"),
+      resized("V96", 2, 200, 4, 128, 96, "requires a V that is a multiple of 64, got 96"),
+      resized("TooManyTokens", 1, (std::int64_t{1} << 31) - 192, 2, 128, 128,
+              "requires fewer than 2^31-192 tokens, got 2147483456"),
+      resized(
+          "TooManyHeads", std::int64_t{1} << 24, 1, 64, 64, 128,
+          "requires fewer than 2^31 blocks of 64 values in all heads of all sequences, got 128 in each of "
+          "16777216"),
+      resized("TooManyChunks", 1, std::int64_t{1} << 30, 128, 64, 64,
+              "requires fewer than 2^31 chunks of 64 tokens in all heads, got 16777216 in each of 128"),
+      of_dtype("F32Queries", &KdaArgs::q, DType::f32, "requires q in bf16 or f16, got f32"),
+      of_dtype("KeysOfAnotherDtype", &KdaArgs::k, DType::f16, "requires k in the dtype of q, bf16, got f16"),
+      {"ValuesOfAnotherDtype",
+       [](TileLangCall& call) {
+         call.resize(2, 200, 4);
+         call.args.v = call.tensor({2, 200, 4, 128}, DType::f32);
+       },
+       "requires v in the dtype of q, bf16, got f32"},
+      of_dtype("GatesOfAnotherDtype", &KdaArgs::g, DType::f16,
+               "requires g in the dtype of q, bf16, or in f32, got f16"),
+      of_dtype("BetaOfAnotherDtype", &KdaArgs::beta, DType::f16,
+               "requires beta in the dtype of q, bf16, or in f32, got f16"),
+      of_dtype("RatesOfAnotherDtype", &KdaArgs::A_log, DType::f16,
+               "requires A_log in the dtype of q, bf16, or in f32, got f16"),
+      of_dtype("BiasOfAnotherDtype", &KdaArgs::dt_bias, DType::f16,
+               "requires dt_bias in the dtype of q, bf16, or in f32, got f16"),
+      of_dtype("Bf16InitialState", &KdaArgs::initial_state, DType::bf16,
+               "requires an f32 initial_state, got bf16"),
+      of_dtype("Bf16FinalState", &KdaArgs::final_state, DType::bf16, "requires an f32 final_state, got bf16"),
+      strided("ScatteredChannels", &KdaArgs::q, 3, 2, "requires contiguous channels in q, got stride 2"),
+      moved("MisalignedKeys", &KdaArgs::k, 8, "requires k aligned to 16 bytes, got an address 8 bytes off"),
+      strided("CrookedTokensOfV", &KdaArgs::v, 1, 516,
+              "requires strides that are multiples of 8 in v, got 516"),
+      strided("FarTokensOfG", &KdaArgs::g, 1, std::int64_t{1} << 25,
+              "requires tokens of g less than 2^25 elements apart, got 33554432"),
+      strided("FarTokensOfGBackwards", &KdaArgs::g, 1, -(std::int64_t{1} << 25),
+              "requires tokens of g less than 2^25 elements apart, got -33554432"),
+      {"CrookedTokensOfOut",
+       [](TileLangCall& call) {
+         call.args.out = call.tensor({2, 200, 516}, DType::bf16);
+         call.args.out =
+             TensorView(call.args.out.data(), DType::bf16, std::array<std::int64_t, 4>{2, 200, 4, 128},
+                        std::array<std::int64_t, 4>{200 * 516, 516, 128, 1}, call.args.out.device());
+       },
+       "requires strides that are multiples of 8 in out, got 516"},
+  };
+  return all;
+}
+
+const std::vector<Acceptance>& acceptances() {
+  static const std::vector<Acceptance> all{
+      {"AnOrdinaryCall", [](TileLangCall&) {}},
+      {"K64V64", [](TileLangCall& call) { call.resize(2, 200, 4, 64, 64); }},
+      {"K256V256", [](TileLangCall& call) { call.resize(2, 200, 4, 256, 256); }},
+      {"K64V192", [](TileLangCall& call) { call.resize(2, 200, 4, 64, 192); }},
+      {"PackedSequences", [](TileLangCall& call) { call.pack(100000, 100); }},
+      {"NoTokens", [](TileLangCall& call) { call.resize(2, 0, 4); }},
+      {"NoSequences", [](TileLangCall& call) { call.resize(0, 200, 4); }},
+      {"F32Gates",
+       [](TileLangCall& call) {
+         call.args.g = call.tensor({2, 200, 4, 128});
+       }},
+      {"Bf16Beta",
+       [](TileLangCall& call) {
+         call.args.beta = call.tensor({2, 200, 4}, DType::bf16);
+       }},
+      {"AGateOfNextToNothing", [](TileLangCall& call) { call.args.lower_bound = -0x1p-130f; }},
+      {"AnyStrideOfBeta",
+       [](TileLangCall& call) { call.args.beta = TileLangCall::strided(call.args.beta, 2, -3); }},
+      {"AnyStrideOfG", [](TileLangCall& call) { call.args.g = TileLangCall::strided(call.args.g, 3, 7); }},
+      {"BroadcastHeadsOfV",
+       [](TileLangCall& call) { call.args.v = TileLangCall::strided(call.args.v, 2, 0); }},
+      {"BackwardTokensOfK",
+       [](TileLangCall& call) { call.args.k = TileLangCall::strided(call.args.k, 1, -256); }},
+      {"AnyStrideOfAnAxisWithOneElement",
+       [](TileLangCall& call) {
+         call.resize(1, 200, 4);
+         call.args.v = TileLangCall::strided(call.args.v, 0, 7);
+       }},
+      {"AnyStridesOfStates",
+       [](TileLangCall& call) {
+         call.args.initial_state = call.tensor({5, 4, 128, 130}).slice(3, 1, 128);
+       }},
+      {"ValuesFirst", [](TileLangCall& call) { call.args.state_v_first = true; }},
+      {"IndicesOnTheHost", [](TileLangCall& call) { call.index_on_host(); }},
+  };
+  return all;
+}
+
+}  // namespace fla_test
