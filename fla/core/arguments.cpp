@@ -8,14 +8,6 @@
 namespace fla {
 namespace {
 
-std::string types_text(DTypeSet types) {
-  std::string text;
-  for (const DType type : {DType::bf16, DType::f16, DType::f32, DType::i32, DType::i64}) {
-    if (types.contains(type)) text += (text.empty() ? "" : " or ") + std::string(name_of(type));
-  }
-  return text;
-}
-
 /// What is known of a call's sizes so far. Without slots to name, P is another word for N.
 struct Measured : AxisSizes {
   bool has_slots = false;
@@ -59,7 +51,7 @@ void match_shape(const Argument& argument, const ShapeRule& rule, const TensorVi
 void check_tensor(const Argument& argument, const TensorView& tensor, const TensorView*& first) {
   if (first == nullptr) first = &tensor;
   if (!argument.dtypes.contains(tensor.dtype())) {
-    throw InvalidArgument(argument.name, "expected dtype " + types_text(argument.dtypes) + ", got " +
+    throw InvalidArgument(argument.name, "expected dtype " + to_string(argument.dtypes) + ", got " +
                                              std::string(name_of(tensor.dtype())));
   }
   const bool on_host = argument.kind == ArgumentKind::index && tensor.device().is_cpu();

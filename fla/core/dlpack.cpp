@@ -10,40 +10,6 @@
 namespace fla {
 namespace {
 
-std::optional<DType> dtype_of(dlpack::DataType type) {
-  if (type.lanes != 1) return std::nullopt;
-  if (type.code == dlpack::kBfloat && type.bits == 16) return DType::bf16;
-  if (type.code == dlpack::kFloat && type.bits == 16) return DType::f16;
-  if (type.code == dlpack::kFloat && type.bits == 32) return DType::f32;
-  if (type.code == dlpack::kInt && type.bits == 32) return DType::i32;
-  if (type.code == dlpack::kInt && type.bits == 64) return DType::i64;
-  return std::nullopt;
-}
-
-dlpack::DataType datatype_of(DType type) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
-  switch (type) {
-    case DType::bf16: return {dlpack::kBfloat, bits, 1};
-    case DType::f16:
-    case DType::f32: return {dlpack::kFloat, bits, 1};
-    case DType::i32:
-    case DType::i64: return {dlpack::kInt, bits, 1};
-  }
-  return {};
-}
-
-std::optional<Device> device_of(dlpack::Device device) {
-  switch (device.type) {
-    case dlpack::kCpu:
-    case dlpack::kCudaHost: return Device{};
-    case dlpack::kCuda:
-    case dlpack::kCudaManaged:
-      if (!std::in_range<std::int16_t>(device.id) || device.id < 0) return std::nullopt;
-      return Device{DeviceType::cuda, static_cast<std::int16_t>(device.id)};
-    default: return std::nullopt;
-  }
-}
-
 /// What an exported tensor hangs on: the memory's owner and the arrays that DLPack points to.
 struct Export {
   dlpack::ManagedTensor managed{};
@@ -57,14 +23,14 @@ Tensor Tensor::from_dlpack(DLManagedTensor* opaque) {
   if (opaque == nullptr) throw InvalidArgument("dlpack", "expected a tensor, got a null pointer");
   auto* managed = reinterpret_cast<dlpack::ManagedTensor*>(opaque);
   const dlpack::Tensor& source = managed->tensor;
-  const std::optional<DType> dtype = dtype_of(source.dtype);
+  const std::optional<DType> dtype = dlpack::dtype_of(source.dtype);
   if (!dtype) {
     throw InvalidArgument("dlpack", "expected bf16, f16, f32, i32 or i64, got type code " +
                                         std::to_string(source.dtype.code) + " of " +
                                         std::to_string(source.dtype.bits) + " bits and " +
                                         std::to_string(source.dtype.lanes) + " lanes");
   }
-  const std::optional<Device> device = device_of(source.device);
+  const std::optional<Device> device = dlpack::device_of(source.device);
   if (!device) {
     throw InvalidArgument("dlpack", "expected a CPU or CUDA tensor, got device type " +
                                         std::to_string(source.device.type) + " and index " +
@@ -94,9 +60,9 @@ DLManagedTensor* Tensor::to_dlpack() const {
   std::ranges::copy(view_.strides(), holder->strides.begin());
   holder->managed.tensor = {
       .data = data(),
-      .device = {device().is_cpu() ? dlpack::kCpu : dlpack::kCuda, device().index},
+      .device = dlpack::device_of(device()),
       .ndim = std::max(rank(), 0),
-      .dtype = datatype_of(dtype()),
+      .dtype = dlpack::datatype_of(dtype()),
       .shape = holder->shape.data(),
       .strides = holder->strides.data(),
       .byte_offset = 0,

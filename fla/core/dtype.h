@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "fla/core/export.h"
@@ -50,6 +51,9 @@ class DTypeSet {
   static constexpr unsigned bit(DType type) { return 1u << static_cast<unsigned>(type); }
   unsigned bits_ = 0;
 };
+
+/// "bf16 or f16 or f32"
+FLA_API std::string to_string(DTypeSet types);
 
 inline constexpr DTypeSet kFloatTypes{DType::bf16, DType::f16, DType::f32};
 inline constexpr DTypeSet kStateTypes{DType::f32, DType::bf16};

@@ -67,7 +67,9 @@ struct ThreadState {
   std::uint32_t cell_count = 0;
   std::uint32_t in_original = 0;  ///< how deep the thread is inside original::… functions
 };
-extern FLA_API constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+// Of the compiler's own TLS model: static TLS would keep the library from being loaded while a program runs,
+// as Python does, since the CUDA runtime in it needs more than is set aside for that.
+extern FLA_API constinit thread_local ThreadState thread_state;
 
 /// An entry point, its types erased: what the registry, explain and plans know of it.
 class FLA_API FunctionBase {

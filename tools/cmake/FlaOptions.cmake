@@ -23,10 +23,7 @@ else()
   list(APPEND FLA_LEFT_OUT "NVTX ranges: FLA_CUDA=OFF")
 endif()
 
-if(FLA_PYTHON)
-  message(FATAL_ERROR "FLA_PYTHON=ON: fla ${PROJECT_VERSION} has no Python module; use OFF")
-endif()
-list(APPEND FLA_LEFT_OUT "Python module: fla ${PROJECT_VERSION} has none")
+include(FlaPython)
 
 if(NOT FLA_TOOLS)
   list(APPEND FLA_LEFT_OUT "fla command and benchmarks: FLA_TOOLS=OFF")

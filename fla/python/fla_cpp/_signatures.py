@@ -1,0 +1,113 @@
+"""A Python function for each function of the extension, with a signature and documentation from its op's table.
+
+The functions are written as text and compiled: Python itself then checks names and counts, tools see a signature, and
+what is called costs no more than a call with positions."""
+
+import sys
+
+from fla_cpp import _compatibility
+
+STREAM_DOC = "the CUDA stream: an object of torch's or CuPy's, or a handle; the current one when left out"
+
+
+class Parameter:
+    """One argument of a function: `default` is the text of it, None where there has to be a value."""
+
+    def __init__(self, name, default, doc, statement=""):
+        self.name, self.default, self.doc, self.statement = name, default, doc, statement
+
+    def __str__(self):
+        return self.name if self.default is None else f"{self.name}={self.default}"
+
+
+def _from_row(row):
+    if row["kind"] == "flag":
+        return Parameter(row["name"], "False", row["doc"])
+    if row["kind"] == "number":
+        return Parameter(row["name"], "None", f"number or None: {row['doc']}")
+    return Parameter(
+        row["name"], None if row["required"] else "None", f"[{row['shape']}], {row['dtypes']}: {row['doc']}"
+    )
+
+
+def parameters(function):
+    """Those that may be given by position, and those by keyword alone."""
+    table = {row["name"]: _from_row(row) for row in function["table"]}
+    extras = {name: Parameter(name, *rest) for name, rest in _compatibility.EXTRAS.items()}
+    order = _compatibility.POSITIONS.get(function["name"])
+    if order is None:
+        by_position, by_keyword = list(table.values()), []
+    else:
+        by_position = [table[name] if name in table else extras[name] for name in order.split()]
+        by_keyword = [parameter for parameter in table.values() if parameter not in by_position]
+        by_keyword += [extras[name] for name in _compatibility.KEYWORDS.get(function["name"], ())]
+    return by_position, [*by_keyword, Parameter("stream", "None", STREAM_DOC)]
+
+
+def signature(function):
+    """The text between the parentheses."""
+    by_position, by_keyword = parameters(function)
+    return ", ".join([*map(str, by_position), "*", *map(str, by_keyword)])
+
+
+def documentation(function):
+    by_position, by_keyword = parameters(function)
+    results = [function["table"][output] for output, _, _ in function["results"]]
+    names = [row["name"] for row in results]
+    lines = [function["doc"], "", "Arguments, arrays by their shapes:"]
+    lines += [f"    {parameter.name}: {parameter.doc}" for parameter in by_position + by_keyword]
+    lines += ["", f"Returns a tuple of the arrays that {' and '.join(names)} would hold; None for one not asked for."]
+    lines += ["Arrays are the caller's kind (torch, NumPy, CuPy, JAX, …), and so are the results, without a copy."]
+    return "\n".join(lines)
+
+
+def _refuse(argument, expected, got):
+    from fla_cpp import InvalidArgument
+
+    raise InvalidArgument(f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
+
+
+def _tracing():
+    """Whether torch.compile or torch.export is reading the code that calls. Until torch is imported nobody is."""
+    if "torch" not in sys.modules:
+        return False
+    from fla_cpp import torch_ops
+
+    return torch_ops.is_compiling()
+
+
+def _through_torch(name, values):
+    from fla_cpp import torch_ops
+
+    return torch_ops.dispatched(name, values)
+
+
+def _compiled(function, name, last_lines):
+    """A function with that signature that ends with these lines, in which VALUES stands for the values of the table's
+    arguments, in its order, and the stream."""
+    by_position, by_keyword = parameters(function)
+    statements = [parameter.statement for parameter in by_position + by_keyword if parameter.statement]
+    values = ", ".join([*(row["name"] for row in function["table"]), "stream"])
+    lines = [*statements, *(line.replace("VALUES", values) for line in last_lines)]
+    text = "\n    ".join([f"def {name}({signature(function)}):", *lines])
+    exec(compile(text, f"<fla_cpp.{name}>", "exec"), globals())
+    return globals()[name]
+
+
+def make(function):
+    """The function that callers see."""
+    name = function["name"]
+    globals()[f"_call_{name}"] = function["call"]
+    made = _compiled(
+        function,
+        name,
+        [f"if _tracing(): return _through_torch({name!r}, (VALUES))", f"return _call_{name}(VALUES)"],
+    )
+    made.__module__ = "fla_cpp"
+    made.__doc__ = documentation(function)
+    return made
+
+
+def make_values(function):
+    """A function of the same signature that returns the values of the table's arguments, and the stream."""
+    return _compiled(function, f"_values_{function['name']}", ["return (VALUES)"])

@@ -1,0 +1,47 @@
+"""write_stubs.py TEMPLATE OUTPUT: writes the type stubs of fla_cpp, its ops from their argument tables. Run while
+building, with the module that was built in PYTHONPATH."""
+
+import sys
+from pathlib import Path
+
+from fla_cpp import _fla_cpp, _signatures
+
+TYPES = {"tensor": "_Array", "output": "_Array", "index": "Any", "number": "float", "flag": "bool"}
+
+
+def annotation(parameter, rows):
+    row = rows.get(parameter.name)
+    if row is None:  # an argument that no table has
+        return {"False": "bool", "None": "Any"}.get(parameter.default, "int")
+    kind = TYPES[row["kind"]]
+    return kind if parameter.default != "None" or kind == "Any" else f"{kind} | None"
+
+
+def stub(function):
+    rows = {row["name"]: row for row in function["table"]}
+    by_position, by_keyword = _signatures.parameters(function)
+
+    def line(parameter):
+        default = "" if parameter.default is None else f" = {parameter.default}"
+        return f"    {parameter.name}: {annotation(parameter, rows)}{default},"
+
+    results = ["_Array" if flag < 0 else "_Array | None" for _, flag, _ in function["results"]]
+    return "\n".join(
+        [
+            f"def {function['name']}(",
+            *map(line, by_position),
+            "    *,",
+            *map(line, by_keyword),
+            f") -> tuple[{', '.join(results)}]: ...",
+        ]
+    )
+
+
+def main():
+    template, output = map(Path, sys.argv[1:])
+    functions = "\n".join(map(stub, _fla_cpp.functions()))
+    output.write_text(template.read_text().replace("@functions@", functions))
+
+
+if __name__ == "__main__":
+    main()
