@@ -1,6 +1,5 @@
 #include "fla/ops/kda/kda.h"
 
-#include <algorithm>
 #include <string>
 
 #include "backends/cuda_decode/decode.h"
@@ -26,17 +25,7 @@ class CudaDecodeKda final : public KdaBackend {
         .doc = "one-token steps at memory speed, in place, on a pool of f32 or bf16 states; sm_80 and up"};
   }
 
-  Availability is_available() const override {
-    const auto devices = cuda_devices();
-    if (devices.empty()) return Availability::no(std::string(why_no_cuda_device()));
-    if (std::ranges::all_of(
-            devices, [](const CudaDevice& device) { return device.architecture() < kOldestArchitecture; })) {
-      const CudaDevice& device = devices.front();
-      return Availability::no("requires compute capability 8.0 or above, got " + device.name + " with " +
-                              std::to_string(device.major) + "." + std::to_string(device.minor));
-    }
-    return Availability::yes();
-  }
+  Availability is_available() const override { return cuda::available_on(kDevices); }
 
   std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
     return workspace_bytes(args);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "fla/ops/kda/cuda/index_workspace.h"
+#include "fla/ops/kda/cuda/verdicts.h"
 
 namespace fla::cuda_decode {
 namespace {
@@ -24,18 +25,13 @@ Verdict verify_strides(const char* name, const TensorView& tensor, std::initiali
   return accept();
 }
 
-std::int64_t misalignment(const void* address, std::int64_t alignment) {
-  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) %
-                                   static_cast<std::uintptr_t>(alignment));
-}
-
 Verdict verify_state(const char* name, const TensorView& state) {
   if (!state.defined()) return accept();
   if (state.stride(3) != 1 || state.stride(2) != state.size(3)) {
     return refuse("requires contiguous states in {}, got strides {} and {}", name, state.stride(2),
                   state.stride(3));
   }
-  if (const std::int64_t off = misalignment(state.data(), kAlignment); off != 0)
+  if (const std::int64_t off = cuda::misalignment(state.data(), kAlignment); off != 0)
     return refuse("requires {} aligned to 16 bytes, got an address {} bytes off", name, off);
   const auto size = static_cast<std::int64_t>(size_of(state.dtype()));
   if (state.size(0) > 1 && state.stride(0) * size % kAlignment != 0)
@@ -79,10 +75,7 @@ std::size_t workspace_bytes(const KdaArgs& args) {
 }
 
 Verdict verify(const KdaArgs& args, const CudaDevice* device) {
-  if (args.q.device().is_cpu()) return refuse("requires CUDA tensors, got {}", args.q.device());
-  if (device == nullptr) return refuse("requires a GPU that is there, got {}", args.q.device());
-  if (device->architecture() < kOldestArchitecture)
-    return refuse("requires compute capability 8.0 or above, got {}.{}", device->major, device->minor);
+  if (const Verdict verdict = cuda::verify_device(args, device, kDevices); !verdict.ok()) return verdict;
   if (args.cu_seqlens.defined())
     return refuse("requires sequences that are not packed, got cu_seqlens of {} entries",
                   args.cu_seqlens.size(0));
@@ -100,13 +93,7 @@ Verdict verify(const KdaArgs& args, const CudaDevice* device) {
     return refuse("requires both states in one dtype, got {} and {}", args.initial_state.dtype(),
                   args.final_state.dtype());
   }
-  if (const std::size_t bytes = workspace_bytes(args); bytes > 0 && args.workspace.data != nullptr) {
-    if (args.workspace.bytes < bytes)
-      return refuse("requires a workspace of {} bytes, got {}", bytes, args.workspace.bytes);
-    if (const std::int64_t off = misalignment(args.workspace.data, 256); off != 0)
-      return refuse("requires a workspace aligned to 256 bytes, got an address {} bytes off", off);
-  }
-  return accept();
+  return cuda::verify_workspace(args.workspace, workspace_bytes(args));
 }
 
 }  // namespace fla::cuda_decode

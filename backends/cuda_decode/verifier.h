@@ -1,11 +1,12 @@
 #pragma once
 
 #include "fla/core/cuda_devices.h"
+#include "fla/ops/kda/cuda/verdicts.h"
 #include "fla/ops/kda/kda.h"
 
 namespace fla::cuda_decode {
 
-inline constexpr int kOldestArchitecture = 80;
+inline constexpr cuda::ComputeCapability kDevices{80, true, "8.0 or above"};
 
 /// Bytes of workspace that a call takes: what it has of indices on the host.
 std::size_t workspace_bytes(const KdaArgs& args);

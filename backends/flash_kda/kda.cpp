@@ -48,17 +48,7 @@ class FlashKda final : public KdaBackend {
             .precision = DType::bf16};
   }
 
-  Availability is_available() const override {
-    const auto devices = cuda_devices();
-    if (devices.empty()) return Availability::no(std::string(why_no_cuda_device()));
-    if (std::ranges::none_of(
-            devices, [](const CudaDevice& device) { return device.architecture() == kArchitecture; })) {
-      const CudaDevice& device = devices.front();
-      return Availability::no("requires compute capability 9.0, got " + device.name + " with " +
-                              std::to_string(device.major) + "." + std::to_string(device.minor));
-    }
-    return Availability::yes();
-  }
+  Availability is_available() const override { return cuda::available_on(kDevices); }
 
   std::span<const Variable> variables() const override { return kVariables; }
 
@@ -83,7 +73,7 @@ class FlashKda final : public KdaBackend {
     const Verdict verdict = verify(args, find_cuda_device(args.q.device()));
     if (!verdict.ok() || args.workspace.data == nullptr) return verdict;
     const cuda::KdaCall call = cuda::call_of(args, {});
-    return verify(args.workspace, workspace(call, chosen(call, args.q.device())));
+    return cuda::verify_workspace(args.workspace, workspace(call, chosen(call, args.q.device())));
   }
 
   KdaResult chunk_kda(const KdaArgs& args) override {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backends/flash_kda/sizes.h"
+#include "fla/ops/kda/cuda/verdicts.h"
 
 namespace fla::flash_kda {
 namespace {
@@ -14,16 +15,8 @@ constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1 - kChunk;
 constexpr std::int64_t kMostChunks = (std::int64_t{1} << 31) - 1;  // of all heads: they are numbered
 constexpr float kWeakestBound = -1e-30f;                           // its inverse is a factor
 
-std::int64_t misalignment(const void* address, std::int64_t alignment) {
-  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) %
-                                   static_cast<std::uintptr_t>(alignment));
-}
-
 Verdict verify_rows(const char* name, const TensorView& rows) {
-  if (rows.stride(3) != 1)
-    return refuse("requires contiguous channels in {}, got stride {}", name, rows.stride(3));
-  if (const std::int64_t off = misalignment(rows.data(), kAlignment); off != 0)
-    return refuse("requires {} aligned to 16 bytes, got an address {} bytes off", name, off);
+  if (const Verdict verdict = cuda::verify_channels(name, rows); !verdict.ok()) return verdict;
   const auto size = static_cast<std::int64_t>(size_of(rows.dtype()));
   for (const int axis : {0, 1, 2}) {
     const std::int64_t stride = rows.stride(axis);
@@ -37,19 +30,10 @@ Verdict verify_rows(const char* name, const TensorView& rows) {
 }
 
 Verdict verify_dtypes(const KdaArgs& args) {
-  const DType dtype = args.q.dtype();
-  if (dtype != DType::bf16 && dtype != DType::f16) return refuse("requires q in bf16 or f16, got {}", dtype);
-  if (args.k.dtype() != dtype)
-    return refuse("requires k in the dtype of q, {}, got {}", dtype, args.k.dtype());
-  if (args.v.dtype() != dtype)
-    return refuse("requires v in the dtype of q, {}, got {}", dtype, args.v.dtype());
-  if (args.g.dtype() != dtype && args.g.dtype() != DType::f32)
-    return refuse("requires g in the dtype of q, {}, or in f32, got {}", dtype, args.g.dtype());
-  if (const TensorView& state = args.initial_state; state.defined() && state.dtype() != DType::f32)
-    return refuse("requires an f32 initial_state, got {}", state.dtype());
-  if (const TensorView& state = args.final_state; state.defined() && state.dtype() != DType::f32)
-    return refuse("requires an f32 final_state, got {}", state.dtype());
-  return accept();
+  if (const Verdict verdict = cuda::verify_16_bits(args); !verdict.ok()) return verdict;
+  if (const Verdict verdict = cuda::verify_dtype_of_q("g", args.g, args.q.dtype()); !verdict.ok())
+    return verdict;
+  return cuda::verify_f32_states(args);
 }
 
 Verdict verify_sizes(const KdaArgs& args) {
@@ -74,10 +58,7 @@ Verdict verify_sizes(const KdaArgs& args) {
 }  // namespace
 
 Verdict verify(const KdaArgs& args, const CudaDevice* device) {
-  if (args.q.device().is_cpu()) return refuse("requires CUDA tensors, got {}", args.q.device());
-  if (device == nullptr) return refuse("requires a GPU that is there, got {}", args.q.device());
-  if (device->architecture() != kArchitecture)
-    return refuse("requires compute capability 9.0, got {}.{}", device->major, device->minor);
+  if (const Verdict verdict = cuda::verify_device(args, device, kDevices); !verdict.ok()) return verdict;
   if (const Verdict verdict = verify_sizes(args); !verdict.ok()) return verdict;
   if (const Verdict verdict = verify_dtypes(args); !verdict.ok()) return verdict;
   if (args.use_gate_in_kernel && args.lower_bound && *args.lower_bound > kWeakestBound)
@@ -88,15 +69,6 @@ Verdict verify(const KdaArgs& args, const CudaDevice* device) {
   if (const Verdict verdict = verify_rows("v", args.v); !verdict.ok()) return verdict;
   if (const Verdict verdict = verify_rows("g", args.g); !verdict.ok()) return verdict;
   return args.out.defined() ? verify_rows("out", args.out) : accept();
-}
-
-Verdict verify(const Workspace& workspace, std::size_t bytes) {
-  if (bytes == 0 || workspace.data == nullptr) return accept();
-  if (workspace.bytes < bytes)
-    return refuse("requires a workspace of {} bytes, got {}", bytes, workspace.bytes);
-  if (const std::int64_t off = misalignment(workspace.data, 256); off != 0)
-    return refuse("requires a workspace aligned to 256 bytes, got an address {} bytes off", off);
-  return accept();
 }
 
 }  // namespace fla::flash_kda

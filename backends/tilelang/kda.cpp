@@ -1,6 +1,5 @@
 #include "fla/ops/kda/kda.h"
 
-#include <algorithm>
 #include <string>
 
 #include "backends/tilelang/tilelang.h"
@@ -31,15 +30,7 @@ class TileLangKda final : public KdaBackend {
 
   Availability is_available() const override {
     if (const std::string_view why = why_not_built(); !why.empty()) return Availability::no(std::string(why));
-    const auto devices = cuda_devices();
-    if (devices.empty()) return Availability::no(std::string(why_no_cuda_device()));
-    if (std::ranges::none_of(
-            devices, [](const CudaDevice& device) { return device.architecture() == kArchitecture; })) {
-      const CudaDevice& device = devices.front();
-      return Availability::no("requires compute capability 9.0, got " + device.name + " with " +
-                              std::to_string(device.major) + "." + std::to_string(device.minor));
-    }
-    return Availability::yes();
+    return cuda::available_on(kDevices);
   }
 
   std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
@@ -53,7 +44,7 @@ class TileLangKda final : public KdaBackend {
   Verdict chunk_kda_verifier(const KdaArgs& args) const override {
     const Verdict verdict = verify(args, find_cuda_device(args.q.device()));
     if (!verdict.ok() || args.workspace.data == nullptr) return verdict;
-    return verify(args.workspace, workspace(cuda::call_of(args, {})));
+    return cuda::verify_workspace(args.workspace, workspace(cuda::call_of(args, {})));
   }
 
   KdaResult chunk_kda(const KdaArgs& args) override {

@@ -4,26 +4,18 @@
 #include <cstdint>
 
 #include "backends/tilelang/sizes.h"
+#include "fla/ops/kda/cuda/verdicts.h"
 
 namespace fla::tilelang {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // bytes that are read at once
 constexpr std::int64_t kMostTokens =
     (std::int64_t{1} << 31) - 1 - 3 * kChunk;                   // one chunk further is counted
 constexpr std::int64_t kFarthestToken = std::int64_t{1} << 25;  // elements; 64 of them are counted in 32 bits
 constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;  // of a grid
 
-std::int64_t misalignment(const void* address, std::int64_t alignment) {
-  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) %
-                                   static_cast<std::uintptr_t>(alignment));
-}
-
 Verdict verify_rows(const char* name, const TensorView& rows) {
-  if (rows.stride(3) != 1)
-    return refuse("requires contiguous channels in {}, got stride {}", name, rows.stride(3));
-  if (const std::int64_t off = misalignment(rows.data(), kAlignment); off != 0)
-    return refuse("requires {} aligned to 16 bytes, got an address {} bytes off", name, off);
+  if (const Verdict verdict = cuda::verify_channels(name, rows); !verdict.ok()) return verdict;
   for (const int axis : {0, 1, 2}) {
     if (rows.size(axis) > 1 && rows.stride(axis) % 8 != 0)
       return refuse("requires strides that are multiples of 8 in {}, got {}", name, rows.stride(axis));
@@ -31,31 +23,18 @@ Verdict verify_rows(const char* name, const TensorView& rows) {
   return accept();
 }
 
-Verdict verify_parameter(const char* name, const TensorView& tensor, DType dtype) {
-  if (tensor.defined() && tensor.dtype() != dtype && tensor.dtype() != DType::f32)
-    return refuse("requires {} in the dtype of q, {}, or in f32, got {}", name, dtype, tensor.dtype());
-  return accept();
-}
-
 Verdict verify_dtypes(const KdaArgs& args) {
-  const DType dtype = args.q.dtype();
-  if (dtype != DType::bf16 && dtype != DType::f16) return refuse("requires q in bf16 or f16, got {}", dtype);
-  if (args.k.dtype() != dtype)
-    return refuse("requires k in the dtype of q, {}, got {}", dtype, args.k.dtype());
-  if (args.v.dtype() != dtype)
-    return refuse("requires v in the dtype of q, {}, got {}", dtype, args.v.dtype());
-  if (const Verdict verdict = verify_parameter("g", args.g, dtype); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_parameter("beta", args.beta, dtype); !verdict.ok()) return verdict;
+  if (const Verdict verdict = cuda::verify_16_bits(args); !verdict.ok()) return verdict;
+  const auto verify_parameter = [&](const char* name, const TensorView& tensor) {
+    return cuda::verify_dtype_of_q(name, tensor, args.q.dtype());
+  };
+  if (const Verdict verdict = verify_parameter("g", args.g); !verdict.ok()) return verdict;
+  if (const Verdict verdict = verify_parameter("beta", args.beta); !verdict.ok()) return verdict;
   if (args.use_gate_in_kernel) {
-    if (const Verdict verdict = verify_parameter("A_log", args.A_log, dtype); !verdict.ok()) return verdict;
-    if (const Verdict verdict = verify_parameter("dt_bias", args.dt_bias, dtype); !verdict.ok())
-      return verdict;
+    if (const Verdict verdict = verify_parameter("A_log", args.A_log); !verdict.ok()) return verdict;
+    if (const Verdict verdict = verify_parameter("dt_bias", args.dt_bias); !verdict.ok()) return verdict;
   }
-  if (const TensorView& state = args.initial_state; state.defined() && state.dtype() != DType::f32)
-    return refuse("requires an f32 initial_state, got {}", state.dtype());
-  if (const TensorView& state = args.final_state; state.defined() && state.dtype() != DType::f32)
-    return refuse("requires an f32 final_state, got {}", state.dtype());
-  return accept();
+  return cuda::verify_f32_states(args);
 }
 
 Verdict verify_sizes(const KdaArgs& args) {
@@ -82,10 +61,7 @@ Verdict verify_sizes(const KdaArgs& args) {
 }  // namespace
 
 Verdict verify(const KdaArgs& args, const CudaDevice* device) {
-  if (args.q.device().is_cpu()) return refuse("requires CUDA tensors, got {}", args.q.device());
-  if (device == nullptr) return refuse("requires a GPU that is there, got {}", args.q.device());
-  if (device->architecture() != kArchitecture)
-    return refuse("requires compute capability 9.0, got {}.{}", device->major, device->minor);
+  if (const Verdict verdict = cuda::verify_device(args, device, kDevices); !verdict.ok()) return verdict;
   if (const Verdict verdict = verify_sizes(args); !verdict.ok()) return verdict;
   if (const Verdict verdict = verify_dtypes(args); !verdict.ok()) return verdict;
   if (args.q.size(1) == 0) return accept();  // no rows are read
@@ -96,15 +72,6 @@ Verdict verify(const KdaArgs& args, const CudaDevice* device) {
       args.g.size(1) > 1 && (stride >= kFarthestToken || stride <= -kFarthestToken))
     return refuse("requires tokens of g less than 2^25 elements apart, got {}", stride);
   return args.out.defined() ? verify_rows("out", args.out) : accept();
-}
-
-Verdict verify(const Workspace& workspace, std::size_t bytes) {
-  if (bytes == 0 || workspace.data == nullptr) return accept();
-  if (workspace.bytes < bytes)
-    return refuse("requires a workspace of {} bytes, got {}", bytes, workspace.bytes);
-  if (const std::int64_t off = misalignment(workspace.data, 256); off != 0)
-    return refuse("requires a workspace aligned to 256 bytes, got an address {} bytes off", off);
-  return accept();
 }
 
 }  // namespace fla::tilelang

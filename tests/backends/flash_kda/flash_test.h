@@ -1,57 +1,26 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
-#include "tests/conformance/device_call.h"
-#include "tests/conformance/kda_agreement.h"
-#include "tests/gpu/gpu.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tests/backends/chunk_backend.h"
 
 namespace fla_test {
 
-/// Tests that derive from it are reported as not run, with the reason, where flash_kda is not.
+inline constexpr char kFlashKda[] = "flash_kda";
 template <class Base>
-class OnHopper : public OnGpu<Base> {
- protected:
-  void SetUp() override {
-    OnGpu<Base>::SetUp();
-    if (this->IsSkipped()) return;
-    if (const std::string why = why_without("flash_kda"); !why.empty()) GTEST_SKIP() << "not run: " << why;
-  }
-};
+using OnHopper = ChunkBackend<kFlashKda>::Fixture<Base>;
 using FlashTest = OnHopper<testing::Test>;
 
 inline fla::Explanation::Row row_of(const fla::KdaArgs& args, std::string_view function = "chunk_kda") {
-  for (const fla::Explanation::Row& row : fla::explain("kda", function, args).rows) {
-    if (row.name == "flash_kda") return row;
-  }
-  return {};
+  return ChunkBackend<kFlashKda>::row_of(args, function);
 }
-
-/// The result of flash_kda, which must take the call, on the host.
 inline fla::KdaResult flashed(
     const fla::KdaArgs& host,
     fla::conformance::DeviceCall::Indices indices = fla::conformance::DeviceCall::Indices::on_device) {
-  const fla::ScopedPolicy required({.require = {{"kda", "flash_kda"}}});
-  fla::conformance::DeviceCall call(host, kGpu, indices);
-  fla::KdaResult result = call.bring_back(fla::chunk_kda(call.args()));
-  EXPECT_EQ(call.damage(), "");
-  return result;
+  return ChunkBackend<kFlashKda>::result_of(host, indices);
 }
-
-/// How far off float64 flash_kda is.
-using Errors = fla::cases::KdaErrors;
-inline Errors errors_of(const fla::KdaArgs& host) {
-  const fla::cases::KdaReference reference = fla::cases::kda_reference(host);
-  return fla::cases::kda_errors(flashed(host), reference);
-}
+inline Errors errors_of(const fla::KdaArgs& host) { return ChunkBackend<kFlashKda>::errors_of(host); }
 
 /// A call for every route: many heads, few; packed; one that is cut into segments.
 inline std::vector<fla::cases::KdaSpec> specs_of_routes() {

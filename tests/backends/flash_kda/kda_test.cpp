@@ -36,15 +36,15 @@ using fla_test::row_of;
 class FlashKda : public FlashTest {};
 
 TEST_F(FlashKda, IsAskedFirst) {
-  const fla::Explanation explanation = fla::explain("kda", "chunk_kda", fla_test::FlashCall().args);
+  const fla::Explanation explanation = fla::explain("kda", "chunk_kda", fla_test::ChunkCall().args);
   EXPECT_EQ(explanation.selected, "flash_kda");
-  EXPECT_EQ(row_of(fla_test::FlashCall().args).priority, 3);
+  EXPECT_EQ(row_of(fla_test::ChunkCall().args).priority, 3);
 }
 
 TEST_F(FlashKda, RefusesWithItsReasonThroughThePublicFunction) {
   const fla::ScopedPolicy required({.require = {{"kda", "flash_kda"}}});
   for (const fla_test::Refusal& refusal : fla_test::refusals()) {
-    fla_test::FlashCall call;
+    fla_test::ChunkCall call;
     refusal.spoil(call);
     const fla::Explanation::Row row = row_of(call.args);
     EXPECT_EQ(row.state, "refused") << refusal.name;
@@ -57,14 +57,14 @@ TEST_F(FlashKda, RefusesWithItsReasonThroughThePublicFunction) {
 }
 
 TEST_F(FlashKda, RefusesAGpuThatIsNotThere) {
-  fla_test::FlashCall call;
+  fla_test::ChunkCall call;
   call.put_on({fla::DeviceType::cuda, 99});
   EXPECT_EQ(row_of(call.args).reason, "requires a GPU that is there, got cuda:99");
 }
 
 TEST_F(FlashKda, TakesEverythingElse) {
   for (const fla_test::Acceptance& acceptance : fla_test::acceptances()) {
-    fla_test::FlashCall call;
+    fla_test::ChunkCall call;
     acceptance.change(call);
     EXPECT_EQ(row_of(call.args).state, "selected") << acceptance.name;
     EXPECT_NE(row_of(call.args).route, "") << acceptance.name;
@@ -72,11 +72,11 @@ TEST_F(FlashKda, TakesEverythingElse) {
 }
 
 TEST_F(FlashKda, HasNoFusedRecurrentKda) {
-  EXPECT_EQ(row_of(fla_test::FlashCall().args, "fused_recurrent_kda").state, "not_implemented");
+  EXPECT_EQ(row_of(fla_test::ChunkCall().args, "fused_recurrent_kda").state, "not_implemented");
 }
 
 TEST_F(FlashKda, IsTurnedOffByItsVariable) {
-  const fla_test::FlashCall call;
+  const fla_test::ChunkCall call;
   const ReloadedEnvironment off({{"FLA_FLASH_KDA", "0"}});
   EXPECT_EQ(row_of(call.args).state, "disabled");
   EXPECT_EQ(row_of(call.args).reason, "FLA_FLASH_KDA=0");
@@ -95,7 +95,7 @@ std::size_t bytes_wanted(KdaArgs args) {
 }
 
 TEST_F(FlashKda, RefusesAWorkspaceThatDoesNotDo) {
-  fla_test::FlashCall call;
+  fla_test::ChunkCall call;
   const std::size_t bytes = bytes_wanted(call.args);
   ASSERT_GT(bytes, 0u);
   EXPECT_LE(bytes, fla::workspace_size(call.args));
@@ -135,7 +135,7 @@ TEST_F(FlashKda, WorksInExactlyTheBytesThatItWantsWhateverTheyHold) {
 // ---- Routes
 
 TEST_F(FlashKda, CutsAFewLongSequencesIntoSegments) {
-  fla_test::FlashCall call;
+  fla_test::ChunkCall call;
   call.resize(1, 32768, 4);
   EXPECT_TRUE(row_of(call.args).route.starts_with("segments: ")) << row_of(call.args).route;
   call.resize(1, 8192, 96);
@@ -145,14 +145,14 @@ TEST_F(FlashKda, CutsAFewLongSequencesIntoSegments) {
 }
 
 TEST_F(FlashKda, CutsNothingWithADeterministicRoute) {
-  fla_test::FlashCall call;
+  fla_test::ChunkCall call;
   call.resize(1, 32768, 4);
   const ReloadedEnvironment deterministic({{"FLA_FLASH_KDA_DETERMINISTIC_ROUTE", "1"}});
   EXPECT_FALSE(row_of(call.args).route.starts_with("segments: ")) << row_of(call.args).route;
 }
 
 TEST_F(FlashKda, AsksForAWorkspaceThatDoesForEveryRoute) {
-  fla_test::FlashCall call;
+  fla_test::ChunkCall call;
   call.resize(1, 32768, 4);
   const std::size_t bytes = fla::workspace_size(call.args), wanted = bytes_wanted(call.args);
   const ReloadedEnvironment deterministic({{"FLA_FLASH_KDA_DETERMINISTIC_ROUTE", "1"}});

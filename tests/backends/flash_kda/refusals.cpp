@@ -9,67 +9,10 @@ using fla::DType;
 using fla::KdaArgs;
 using fla::TensorView;
 
-FlashCall::FlashCall() {
-  resize(2, 200, 4);
-  args.use_gate_in_kernel = true;
-  args.lower_bound = -5.0f;
-  args.A_log = tensor({4});
-  args.initial_state = tensor({5, 4, 128, 128});
-  args.final_state = tensor({5, 4, 128, 128});
-  args.state_indices = tensor({2}, DType::i32);
-  args.out = tensor({2, 200, 4, 128}, DType::bf16);
-}
-
-void FlashCall::resize(std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K, std::int64_t V) {
-  args = {};
-  args.q = tensor({B, T, 2, K}, DType::bf16);
-  args.k = tensor({B, T, 2, K}, DType::bf16);
-  args.v = tensor({B, T, HV, V}, DType::bf16);
-  args.g = tensor({B, T, HV, K}, DType::bf16);
-  args.beta = tensor({B, T, HV});
-}
-
-void FlashCall::pack(std::int64_t N, std::int64_t T) {
-  resize(1, T, 4);
-  args.cu_seqlens = tensor({N + 1}, DType::i64);
-}
-
-namespace {
-
-/// Another dtype of one argument.
-Refusal of_dtype(const char* name, TensorView KdaArgs::*member, DType dtype, std::string reason) {
-  return {name,
-          [=](FlashCall& call) {
-            const TensorView& view = call.args.*member;
-            call.args.*member = TensorView(view.data(), dtype, view.shape(), view.strides(), view.device());
-          },
-          std::move(reason)};
-}
-
-/// Another stride on one axis of one argument.
-Refusal strided(const char* name, TensorView KdaArgs::*member, int axis, std::int64_t stride,
-                std::string reason) {
-  return {name,
-          [=](FlashCall& call) { call.args.*member = FlashCall::strided(call.args.*member, axis, stride); },
-          std::move(reason)};
-}
-
-Refusal moved(const char* name, TensorView KdaArgs::*member, std::int64_t bytes, std::string reason) {
-  return {name, [=](FlashCall& call) { call.args.*member = FlashCall::moved(call.args.*member, bytes); },
-          std::move(reason)};
-}
-
-Refusal resized(const char* name, std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K,
-                std::int64_t V, std::string reason) {
-  return {name, [=](FlashCall& call) { call.resize(B, T, HV, K, V); }, std::move(reason)};
-}
-
-}  // namespace
-
 const std::vector<Refusal>& refusals() {
   static const std::vector<Refusal> all{
       {"CpuTensors",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.put_on({});
          call.index_on_host();
        },
@@ -78,7 +21,7 @@ const std::vector<Refusal>& refusals() {
       resized("V256", 2, 200, 4, 128, 256, "requires V=64 or V=128, got 256"),
       resized("TooManyTokens", 1, (std::int64_t{1} << 31) - 64, 2, 128, 128,
               "requires fewer than 2^31-64 tokens, got 2147483584"),
-      {"TooManyPackedSequences", [](FlashCall& call) { call.pack(8193, 10000); },
+      {"TooManyPackedSequences", [](ChunkCall& call) { call.pack(8193, 10000); },
        "requires at most 8192 packed sequences, got 8193"},
       resized("TooManyHeads", std::int64_t{1} << 25, 1, 64, 128, 128,
               "requires fewer than 2^31 value heads in all sequences, got 64 in each of 33554432"),
@@ -87,7 +30,7 @@ const std::vector<Refusal>& refusals() {
       of_dtype("F32Queries", &KdaArgs::q, DType::f32, "requires q in bf16 or f16, got f32"),
       of_dtype("KeysOfAnotherDtype", &KdaArgs::k, DType::f16, "requires k in the dtype of q, bf16, got f16"),
       {"ValuesOfAnotherDtype",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.resize(2, 200, 4);
          call.args.v = call.tensor({2, 200, 4, 128}, DType::f32);
        },
@@ -97,7 +40,7 @@ const std::vector<Refusal>& refusals() {
       of_dtype("Bf16InitialState", &KdaArgs::initial_state, DType::bf16,
                "requires an f32 initial_state, got bf16"),
       of_dtype("Bf16FinalState", &KdaArgs::final_state, DType::bf16, "requires an f32 final_state, got bf16"),
-      {"ABoundOfNextToNothing", [](FlashCall& call) { call.args.lower_bound = -0x1p-130f; },
+      {"ABoundOfNextToNothing", [](ChunkCall& call) { call.args.lower_bound = -0x1p-130f; },
        "requires a lower_bound of at most -1e-30, got -7.34684e-40"},
       strided("ScatteredChannels", &KdaArgs::q, 3, 2, "requires contiguous channels in q, got stride 2"),
       moved("MisalignedKeys", &KdaArgs::k, 8, "requires k aligned to 16 bytes, got an address 8 bytes off"),
@@ -110,7 +53,7 @@ const std::vector<Refusal>& refusals() {
       strided("CrookedTokensOfK", &KdaArgs::k, 1, 260,
               "requires strides that are multiples of 16 bytes in k, got 260"),
       {"CrookedTokensOfOut",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.args.out = call.tensor({2, 200, 516}, DType::bf16);
          call.args.out =
              TensorView(call.args.out.data(), DType::bf16, std::array<std::int64_t, 4>{2, 200, 4, 128},
@@ -123,30 +66,30 @@ const std::vector<Refusal>& refusals() {
 
 const std::vector<Acceptance>& acceptances() {
   static const std::vector<Acceptance> all{
-      {"AnOrdinaryCall", [](FlashCall&) {}},
-      {"PackedSequences", [](FlashCall& call) { call.pack(8192, 100); }},
-      {"HeadsOf64Channels", [](FlashCall& call) { call.resize(2, 200, 4, 64, 64); }},
-      {"KeysOf64Channels", [](FlashCall& call) { call.resize(2, 200, 4, 64, 128); }},
-      {"ValuesOf64Channels", [](FlashCall& call) { call.resize(2, 200, 4, 128, 64); }},
-      {"NoTokens", [](FlashCall& call) { call.resize(2, 0, 4); }},
-      {"NoSequences", [](FlashCall& call) { call.resize(0, 200, 4); }},
+      {"AnOrdinaryCall", [](ChunkCall&) {}},
+      {"PackedSequences", [](ChunkCall& call) { call.pack(8192, 100); }},
+      {"HeadsOf64Channels", [](ChunkCall& call) { call.resize(2, 200, 4, 64, 64); }},
+      {"KeysOf64Channels", [](ChunkCall& call) { call.resize(2, 200, 4, 64, 128); }},
+      {"ValuesOf64Channels", [](ChunkCall& call) { call.resize(2, 200, 4, 128, 64); }},
+      {"NoTokens", [](ChunkCall& call) { call.resize(2, 0, 4); }},
+      {"NoSequences", [](ChunkCall& call) { call.resize(0, 200, 4); }},
       {"F32Gates",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.args.g = call.tensor({2, 200, 4, 128});
        }},
       {"Bf16Beta",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.args.beta = call.tensor({2, 200, 4}, DType::bf16);
        }},
       {"AnyStrideOfBeta",
-       [](FlashCall& call) { call.args.beta = FlashCall::strided(call.args.beta, 2, -3); }},
+       [](ChunkCall& call) { call.args.beta = ChunkCall::strided(call.args.beta, 2, -3); }},
       {"AnyStrideOfAnAxisWithOneElement",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.resize(1, 200, 4);
-         call.args.v = FlashCall::strided(call.args.v, 0, 7);
+         call.args.v = ChunkCall::strided(call.args.v, 0, 7);
        }},
       {"SlicesOfAFusedProjection",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.resize(1, 200, 2);
          const TensorView rows = call.tensor({1, 200, 8, 128}, DType::bf16);
          call.args.q = rows.slice(2, 0, 2);
@@ -155,11 +98,11 @@ const std::vector<Acceptance>& acceptances() {
          call.args.g = rows.slice(2, 6, 2);
        }},
       {"AnyStridesOfStates",
-       [](FlashCall& call) {
+       [](ChunkCall& call) {
          call.args.initial_state = call.tensor({5, 4, 128, 130}).slice(3, 1, 128);
        }},
-      {"ValuesFirst", [](FlashCall& call) { call.args.state_v_first = true; }},
-      {"IndicesOnTheHost", [](FlashCall& call) { call.index_on_host(); }},
+      {"ValuesFirst", [](ChunkCall& call) { call.args.state_v_first = true; }},
+      {"IndicesOnTheHost", [](ChunkCall& call) { call.index_on_host(); }},
   };
   return all;
 }

@@ -25,17 +25,17 @@ using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
 using fla::conformance::same_bits;
 using fla::conformance::Surrounded;
+using fla_test::ChunkCall;
 using fla_test::error_text;
 using fla_test::kGpu;
 using fla_test::ReloadedEnvironment;
 using fla_test::row_of;
 using fla_test::tiled;
-using fla_test::TileLangCall;
 
 class TileLang : public fla_test::TileLangTest {};
 
 TEST_F(TileLang, TakesWhatFlashKdaWouldTakeWhereThatIsTurnedOff) {
-  const TileLangCall call;
+  const ChunkCall call;
   const ReloadedEnvironment off({{"FLA_FLASH_KDA", "0"}});
   EXPECT_EQ(fla::explain("kda", "chunk_kda", call.args).selected, "tilelang");
   EXPECT_EQ(row_of(call.args).priority, 4);
@@ -64,7 +64,7 @@ TEST_F(TileLang, AgreesWithFlashKda) {
 }
 
 TEST_F(TileLang, SaysWhichInstancesRun) {
-  TileLangCall call;
+  ChunkCall call;
   EXPECT_EQ(row_of(call.args).route, "kda_prepare_k128_bf16, kda_state_k128_bf16");
   call.pack(3, 100);
   EXPECT_EQ(row_of(call.args).route, "kda_prepare_k128_bf16_varlen, kda_state_k128_bf16_varlen");
@@ -75,7 +75,7 @@ TEST_F(TileLang, SaysWhichInstancesRun) {
 TEST_F(TileLang, RefusesWithItsReasonThroughThePublicFunction) {
   const fla::ScopedPolicy required({.require = {{"kda", "tilelang"}}});
   for (const fla_test::Refusal& refusal : fla_test::refusals()) {
-    TileLangCall call;
+    ChunkCall call;
     refusal.spoil(call);
     const fla::Explanation::Row row = row_of(call.args);
     EXPECT_EQ(row.state, "refused") << refusal.name;
@@ -88,14 +88,14 @@ TEST_F(TileLang, RefusesWithItsReasonThroughThePublicFunction) {
 }
 
 TEST_F(TileLang, RefusesAGpuThatIsNotThere) {
-  TileLangCall call;
+  ChunkCall call;
   call.put_on({fla::DeviceType::cuda, 99});
   EXPECT_EQ(row_of(call.args).reason, "requires a GPU that is there, got cuda:99");
 }
 
 TEST_F(TileLang, TakesEverythingElse) {
   for (const fla_test::Acceptance& acceptance : fla_test::acceptances()) {
-    TileLangCall call;
+    ChunkCall call;
     acceptance.change(call);
     EXPECT_EQ(row_of(call.args).state, "selected") << acceptance.name;
     EXPECT_NE(row_of(call.args).route, "") << acceptance.name;
@@ -103,11 +103,11 @@ TEST_F(TileLang, TakesEverythingElse) {
 }
 
 TEST_F(TileLang, HasNoFusedRecurrentKda) {
-  EXPECT_EQ(row_of(TileLangCall().args, "fused_recurrent_kda").state, "not_implemented");
+  EXPECT_EQ(row_of(ChunkCall().args, "fused_recurrent_kda").state, "not_implemented");
 }
 
 TEST_F(TileLang, IsTurnedOffByItsVariable) {
-  const TileLangCall call;
+  const ChunkCall call;
   const ReloadedEnvironment off({{"FLA_TILELANG", "0"}, {"FLA_FLASH_KDA", "0"}});
   EXPECT_EQ(row_of(call.args).state, "disabled");
   EXPECT_EQ(row_of(call.args).reason, "FLA_TILELANG=0");
@@ -124,7 +124,7 @@ std::size_t bytes_wanted(KdaArgs args) {
 }
 
 TEST_F(TileLang, RefusesAWorkspaceThatDoesNotDo) {
-  TileLangCall call;
+  ChunkCall call;
   const std::size_t bytes = bytes_wanted(call.args);
   ASSERT_GT(bytes, 0u);
   EXPECT_LE(bytes, fla::workspace_size(call.args));

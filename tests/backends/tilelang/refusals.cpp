@@ -9,70 +9,10 @@ using fla::DType;
 using fla::KdaArgs;
 using fla::TensorView;
 
-TileLangCall::TileLangCall() {
-  resize(2, 200, 4);
-  args.use_gate_in_kernel = true;
-  args.lower_bound = -5.0f;
-  args.A_log = tensor({4});
-  args.dt_bias = tensor({4, 128});
-  args.initial_state = tensor({5, 4, 128, 128});
-  args.final_state = tensor({5, 4, 128, 128});
-  args.state_indices = tensor({2}, DType::i32);
-  args.out = tensor({2, 200, 4, 128}, DType::bf16);
-}
-
-void TileLangCall::resize(std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K, std::int64_t V) {
-  args = {};
-  args.q = tensor({B, T, 2, K}, DType::bf16);
-  args.k = tensor({B, T, 2, K}, DType::bf16);
-  args.v = tensor({B, T, HV, V}, DType::bf16);
-  args.g = tensor({B, T, HV, K}, DType::bf16);
-  args.beta = tensor({B, T, HV});
-}
-
-void TileLangCall::pack(std::int64_t N, std::int64_t T) {
-  resize(1, T, 4);
-  args.cu_seqlens = tensor({N + 1}, DType::i64);
-}
-
-namespace {
-
-/// Another dtype of one argument.
-Refusal of_dtype(const char* name, TensorView KdaArgs::*member, DType dtype, std::string reason) {
-  return {name,
-          [=](TileLangCall& call) {
-            const TensorView& view = call.args.*member;
-            call.args.*member = TensorView(view.data(), dtype, view.shape(), view.strides(), view.device());
-          },
-          std::move(reason)};
-}
-
-/// Another stride on one axis of one argument.
-Refusal strided(const char* name, TensorView KdaArgs::*member, int axis, std::int64_t stride,
-                std::string reason) {
-  return {
-      name,
-      [=](TileLangCall& call) { call.args.*member = TileLangCall::strided(call.args.*member, axis, stride); },
-      std::move(reason)};
-}
-
-Refusal moved(const char* name, TensorView KdaArgs::*member, std::int64_t bytes, std::string reason) {
-  return {name,
-          [=](TileLangCall& call) { call.args.*member = TileLangCall::moved(call.args.*member, bytes); },
-          std::move(reason)};
-}
-
-Refusal resized(const char* name, std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K,
-                std::int64_t V, std::string reason) {
-  return {name, [=](TileLangCall& call) { call.resize(B, T, HV, K, V); }, std::move(reason)};
-}
-
-}  // namespace
-
 const std::vector<Refusal>& refusals() {
   static const std::vector<Refusal> all{
       {"CpuTensors",
-       [](TileLangCall& call) {
+       [](ChunkCall& call) {
          call.put_on({});
          call.index_on_host();
        },
@@ -90,7 +30,7 @@ const std::vector<Refusal>& refusals() {
       of_dtype("F32Queries", &KdaArgs::q, DType::f32, "requires q in bf16 or f16, got f32"),
       of_dtype("KeysOfAnotherDtype", &KdaArgs::k, DType::f16, "requires k in the dtype of q, bf16, got f16"),
       {"ValuesOfAnotherDtype",
-       [](TileLangCall& call) {
+       [](ChunkCall& call) {
          call.resize(2, 200, 4);
          call.args.v = call.tensor({2, 200, 4, 128}, DType::f32);
        },
@@ -115,7 +55,7 @@ const std::vector<Refusal>& refusals() {
       strided("FarTokensOfGBackwards", &KdaArgs::g, 1, -(std::int64_t{1} << 25),
               "requires tokens of g less than 2^25 elements apart, got -33554432"),
       {"CrookedTokensOfOut",
-       [](TileLangCall& call) {
+       [](ChunkCall& call) {
          call.args.out = call.tensor({2, 200, 516}, DType::bf16);
          call.args.out =
              TensorView(call.args.out.data(), DType::bf16, std::array<std::int64_t, 4>{2, 200, 4, 128},
@@ -128,40 +68,38 @@ const std::vector<Refusal>& refusals() {
 
 const std::vector<Acceptance>& acceptances() {
   static const std::vector<Acceptance> all{
-      {"AnOrdinaryCall", [](TileLangCall&) {}},
-      {"K64V64", [](TileLangCall& call) { call.resize(2, 200, 4, 64, 64); }},
-      {"K256V256", [](TileLangCall& call) { call.resize(2, 200, 4, 256, 256); }},
-      {"K64V192", [](TileLangCall& call) { call.resize(2, 200, 4, 64, 192); }},
-      {"PackedSequences", [](TileLangCall& call) { call.pack(100000, 100); }},
-      {"NoTokens", [](TileLangCall& call) { call.resize(2, 0, 4); }},
-      {"NoSequences", [](TileLangCall& call) { call.resize(0, 200, 4); }},
+      {"AnOrdinaryCall", [](ChunkCall&) {}},
+      {"K64V64", [](ChunkCall& call) { call.resize(2, 200, 4, 64, 64); }},
+      {"K256V256", [](ChunkCall& call) { call.resize(2, 200, 4, 256, 256); }},
+      {"K64V192", [](ChunkCall& call) { call.resize(2, 200, 4, 64, 192); }},
+      {"PackedSequences", [](ChunkCall& call) { call.pack(100000, 100); }},
+      {"NoTokens", [](ChunkCall& call) { call.resize(2, 0, 4); }},
+      {"NoSequences", [](ChunkCall& call) { call.resize(0, 200, 4); }},
       {"F32Gates",
-       [](TileLangCall& call) {
+       [](ChunkCall& call) {
          call.args.g = call.tensor({2, 200, 4, 128});
        }},
       {"Bf16Beta",
-       [](TileLangCall& call) {
+       [](ChunkCall& call) {
          call.args.beta = call.tensor({2, 200, 4}, DType::bf16);
        }},
-      {"AGateOfNextToNothing", [](TileLangCall& call) { call.args.lower_bound = -0x1p-130f; }},
+      {"AGateOfNextToNothing", [](ChunkCall& call) { call.args.lower_bound = -0x1p-130f; }},
       {"AnyStrideOfBeta",
-       [](TileLangCall& call) { call.args.beta = TileLangCall::strided(call.args.beta, 2, -3); }},
-      {"AnyStrideOfG", [](TileLangCall& call) { call.args.g = TileLangCall::strided(call.args.g, 3, 7); }},
-      {"BroadcastHeadsOfV",
-       [](TileLangCall& call) { call.args.v = TileLangCall::strided(call.args.v, 2, 0); }},
-      {"BackwardTokensOfK",
-       [](TileLangCall& call) { call.args.k = TileLangCall::strided(call.args.k, 1, -256); }},
+       [](ChunkCall& call) { call.args.beta = ChunkCall::strided(call.args.beta, 2, -3); }},
+      {"AnyStrideOfG", [](ChunkCall& call) { call.args.g = ChunkCall::strided(call.args.g, 3, 7); }},
+      {"BroadcastHeadsOfV", [](ChunkCall& call) { call.args.v = ChunkCall::strided(call.args.v, 2, 0); }},
+      {"BackwardTokensOfK", [](ChunkCall& call) { call.args.k = ChunkCall::strided(call.args.k, 1, -256); }},
       {"AnyStrideOfAnAxisWithOneElement",
-       [](TileLangCall& call) {
+       [](ChunkCall& call) {
          call.resize(1, 200, 4);
-         call.args.v = TileLangCall::strided(call.args.v, 0, 7);
+         call.args.v = ChunkCall::strided(call.args.v, 0, 7);
        }},
       {"AnyStridesOfStates",
-       [](TileLangCall& call) {
+       [](ChunkCall& call) {
          call.args.initial_state = call.tensor({5, 4, 128, 130}).slice(3, 1, 128);
        }},
-      {"ValuesFirst", [](TileLangCall& call) { call.args.state_v_first = true; }},
-      {"IndicesOnTheHost", [](TileLangCall& call) { call.index_on_host(); }},
+      {"ValuesFirst", [](ChunkCall& call) { call.args.state_v_first = true; }},
+      {"IndicesOnTheHost", [](ChunkCall& call) { call.index_on_host(); }},
   };
   return all;
 }

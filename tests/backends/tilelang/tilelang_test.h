@@ -1,56 +1,25 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
-#include "tests/conformance/device_call.h"
-#include "tests/conformance/kda_agreement.h"
-#include "tests/gpu/gpu.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tests/backends/chunk_backend.h"
 
 namespace fla_test {
 
-/// Tests that derive from it are reported as not run, with the reason, where tilelang is not.
+inline constexpr char kTileLang[] = "tilelang";
 template <class Base>
-class WithTileLang : public OnGpu<Base> {
- protected:
-  void SetUp() override {
-    OnGpu<Base>::SetUp();
-    if (this->IsSkipped()) return;
-    if (const std::string why = why_without("tilelang"); !why.empty()) GTEST_SKIP() << "not run: " << why;
-  }
-};
+using WithTileLang = ChunkBackend<kTileLang>::Fixture<Base>;
 using TileLangTest = WithTileLang<testing::Test>;
 
 inline fla::Explanation::Row row_of(const fla::KdaArgs& args, std::string_view function = "chunk_kda") {
-  for (const fla::Explanation::Row& row : fla::explain("kda", function, args).rows) {
-    if (row.name == "tilelang") return row;
-  }
-  return {};
+  return ChunkBackend<kTileLang>::row_of(args, function);
 }
-
-/// The result of tilelang, which must take the call, on the host.
 inline fla::KdaResult tiled(const fla::KdaArgs& host, fla::conformance::DeviceCall::Indices indices =
                                                           fla::conformance::DeviceCall::Indices::on_device) {
-  const fla::ScopedPolicy required({.require = {{"kda", "tilelang"}}});
-  fla::conformance::DeviceCall call(host, kGpu, indices);
-  fla::KdaResult result = call.bring_back(fla::chunk_kda(call.args()));
-  EXPECT_EQ(call.damage(), "");
-  return result;
+  return ChunkBackend<kTileLang>::result_of(host, indices);
 }
-
-/// How far off float64 tilelang is.
-using Errors = fla::cases::KdaErrors;
-inline Errors errors_of(const fla::KdaArgs& host) {
-  const fla::cases::KdaReference reference = fla::cases::kda_reference(host);
-  return fla::cases::kda_errors(tiled(host), reference);
-}
+inline Errors errors_of(const fla::KdaArgs& host) { return ChunkBackend<kTileLang>::errors_of(host); }
 
 /// A specification for every pair of instances: three head sizes, two dtypes, batches and packed sequences;
 /// V is another size than K in each of the second ones.

@@ -8,14 +8,14 @@ namespace {
 
 using fla::CudaDevice;
 using fla::tilelang::verify;
-using fla_test::TileLangCall;
+using fla_test::ChunkCall;
 
 const CudaDevice kHopper{.name = "NVIDIA H200", .major = 9, .minor = 0};
 
 class TileLangVerifierRefuses : public testing::TestWithParam<fla_test::Refusal> {};
 
 TEST_P(TileLangVerifierRefuses, WithItsReason) {
-  TileLangCall call;
+  ChunkCall call;
   GetParam().spoil(call);
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
   EXPECT_EQ(verify(call.args, &kHopper).reason(), GetParam().reason);
@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Branches, TileLangVerifierRefuses, testing::ValuesIn(fl
 class TileLangVerifierTakes : public testing::TestWithParam<fla_test::Acceptance> {};
 
 TEST_P(TileLangVerifierTakes, WhatTheKernelsTake) {
-  TileLangCall call;
+  ChunkCall call;
   GetParam().change(call);
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
   EXPECT_EQ(verify(call.args, &kHopper).reason(), "");
@@ -37,27 +37,17 @@ INSTANTIATE_TEST_SUITE_P(Calls, TileLangVerifierTakes, testing::ValuesIn(fla_tes
                          [](const auto& test) { return test.param.name; });
 
 TEST(TileLangVerifier, RefusesAGpuThatIsNotThere) {
-  TileLangCall call;
+  ChunkCall call;
   call.put_on({fla::DeviceType::cuda, 7});
   EXPECT_EQ(verify(call.args, nullptr).reason(), "requires a GPU that is there, got cuda:7");
 }
 
 TEST(TileLangVerifier, RefusesOlderAndNewerGpus) {
-  const TileLangCall call;
+  const ChunkCall call;
   const CudaDevice ampere{.name = "NVIDIA A100", .major = 8, .minor = 0};
   const CudaDevice blackwell{.name = "NVIDIA B200", .major = 10, .minor = 0};
   EXPECT_EQ(verify(call.args, &ampere).reason(), "requires compute capability 9.0, got 8.0");
   EXPECT_EQ(verify(call.args, &blackwell).reason(), "requires compute capability 9.0, got 10.0");
-}
-
-TEST(TileLangVerifier, RefusesAWorkspaceThatDoesNotDo) {
-  alignas(256) std::byte memory[512];
-  EXPECT_EQ(verify({memory, 511}, 512).reason(), "requires a workspace of 512 bytes, got 511");
-  EXPECT_EQ(verify({memory + 16, 512}, 256).reason(),
-            "requires a workspace aligned to 256 bytes, got an address 16 bytes off");
-  EXPECT_EQ(verify({memory, 512}, 512).reason(), "");
-  EXPECT_EQ(verify({memory + 16, 1}, 0).reason(), "");
-  EXPECT_EQ(verify({}, 512).reason(), "");
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "fla/core/cuda_devices.h"
+#include "fla/core/workspace.h"
+#include "fla/dispatch/backend.h"
+#include "fla/dispatch/verdict.h"
+#include "fla/ops/kda/kda.h"
+
+/// What the verifiers of kda's CUDA backends ask alike, in the same words.
+namespace fla::cuda {
+
+/// The devices that a backend's kernels run on.
+struct ComputeCapability {
+  int architecture;  ///< 90 for 9.0
+  bool or_above;
+  const char* text;  ///< "9.0"
+
+  bool has(const CudaDevice& device) const {
+    return device.architecture() == architecture || (or_above && device.architecture() > architecture);
+  }
+};
+
+inline Availability available_on(const ComputeCapability& wanted) {
+  const auto devices = cuda_devices();
+  if (devices.empty()) return Availability::no(std::string(why_no_cuda_device()));
+  if (std::ranges::any_of(devices, [&](const CudaDevice& device) { return wanted.has(device); }))
+    return Availability::yes();
+  const CudaDevice& device = devices.front();
+  return Availability::no("requires compute capability " + std::string(wanted.text) + ", got " + device.name +
+                          " with " + std::to_string(device.major) + "." + std::to_string(device.minor));
+}
+
+/// `device` is that of the call's tensors; null where there is no such GPU.
+inline Verdict verify_device(const KdaArgs& args, const CudaDevice* device, const ComputeCapability& wanted) {
+  if (args.q.device().is_cpu()) return refuse("requires CUDA tensors, got {}", args.q.device());
+  if (device == nullptr) return refuse("requires a GPU that is there, got {}", args.q.device());
+  if (!wanted.has(*device))
+    return refuse("requires compute capability {}, got {}.{}", wanted.text, device->major, device->minor);
+  return accept();
+}
+
+inline std::int64_t misalignment(const void* address, std::int64_t alignment) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) %
+                                   static_cast<std::uintptr_t>(alignment));
+}
+
+/// Whether a workspace that the caller gives does for a call that takes so many bytes.
+inline Verdict verify_workspace(const Workspace& workspace, std::size_t bytes) {
+  if (bytes == 0 || workspace.data == nullptr) return accept();
+  if (workspace.bytes < bytes)
+    return refuse("requires a workspace of {} bytes, got {}", bytes, workspace.bytes);
+  if (const std::int64_t off = misalignment(workspace.data, 256); off != 0)
+    return refuse("requires a workspace aligned to 256 bytes, got an address {} bytes off", off);
+  return accept();
+}
+
+/// q, k and v in one type of 16 bits.
+inline Verdict verify_16_bits(const KdaArgs& args) {
+  const DType dtype = args.q.dtype();
+  if (dtype != DType::bf16 && dtype != DType::f16) return refuse("requires q in bf16 or f16, got {}", dtype);
+  if (args.k.dtype() != dtype)
+    return refuse("requires k in the dtype of q, {}, got {}", dtype, args.k.dtype());
+  if (args.v.dtype() != dtype)
+    return refuse("requires v in the dtype of q, {}, got {}", dtype, args.v.dtype());
+  return accept();
+}
+
+/// A tensor, if there is one, in the type of q or in f32.
+inline Verdict verify_dtype_of_q(const char* name, const TensorView& tensor, DType dtype) {
+  if (tensor.defined() && tensor.dtype() != dtype && tensor.dtype() != DType::f32)
+    return refuse("requires {} in the dtype of q, {}, or in f32, got {}", name, dtype, tensor.dtype());
+  return accept();
+}
+
+inline Verdict verify_f32_states(const KdaArgs& args) {
+  if (const TensorView& state = args.initial_state; state.defined() && state.dtype() != DType::f32)
+    return refuse("requires an f32 initial_state, got {}", state.dtype());
+  if (const TensorView& state = args.final_state; state.defined() && state.dtype() != DType::f32)
+    return refuse("requires an f32 final_state, got {}", state.dtype());
+  return accept();
+}
+
+/// Rows of channels that are read 16 bytes at once, as far as it does not depend on strides between them.
+inline Verdict verify_channels(const char* name, const TensorView& rows) {
+  if (rows.stride(3) != 1)
+    return refuse("requires contiguous channels in {}, got stride {}", name, rows.stride(3));
+  if (const std::int64_t off = misalignment(rows.data(), 16); off != 0)
+    return refuse("requires {} aligned to 16 bytes, got an address {} bytes off", name, off);
+  return accept();
+}
+
+}  // namespace fla::cuda
