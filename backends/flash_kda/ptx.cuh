@@ -87,9 +87,6 @@ FLA_DEVICE std::uint32_t clock_now() {
   return t;
 }
 
-FLA_DEVICE void pause(std::uint32_t cycles) {
-  for (const std::uint32_t start = clock_now(); clock_now() - start < cycles;) __nanosleep(200);
-}
 
 // ---- Kernels in a row
 

@@ -171,7 +171,7 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   w.plan.N = static_cast<std::int32_t>(call.N);
   w.plan.HV = call.HV;
   w.plan.rounds = rounds;
-  w.plan.claimed = 3 * route.prep_blocks;  // two works of each of two teams
+  w.plan.claimed = 3 * route.prep_blocks;  // every block begins with three works of its own
   w.bytes = carver.used();
   return w;
 }

@@ -47,7 +47,6 @@ FLA_DEVICE void registers_down() {}
 template <int count>
 FLA_DEVICE void registers_up() {}
 FLA_DEVICE std::uint32_t clock_now() { return 0; }
-FLA_DEVICE void pause(std::uint32_t) {}
 
 // ---- kernels in a row
 
