@@ -20,7 +20,7 @@ struct PlanParams {
   std::int32_t T, N, HV;
   std::int32_t rounds;
   std::int32_t* round_base;  ///< [rounds + 1], scratch
-  std::uint32_t claimed;  ///< works that are dealt out beforehand
+  std::uint32_t claimed;     ///< works that are dealt out beforehand
 };
 
 FLA_DEVICE std::int32_t sequence_begin(const PlanParams& p, std::int32_t n) {

@@ -87,7 +87,6 @@ FLA_DEVICE std::uint32_t clock_now() {
   return t;
 }
 
-
 // ---- Kernels in a row
 
 /// What the kernel before wrote is there.
