@@ -42,7 +42,11 @@ void run_recurrent(const KdaProblem& problem, const Target& target) {
   const std::int64_t heads = problem.sequences * problem.value_heads, threads = num_threads();
   const std::size_t scratch = target.recurrent->scratch_floats(problem.K, problem.V);
   if (heads < threads) {
-    const std::int64_t parts = (threads + heads - 1) / std::max<std::int64_t>(heads, 1);
+    // A token of one head of 128 x 128 takes some 4 us: for less than that no other thread is woken.
+    const std::int64_t tokens =
+        problem.tokens / (problem.cu_seqlens.data ? std::max<std::int64_t>(problem.sequences, 1) : 1);
+    const std::int64_t worth = std::max<std::int64_t>(tokens * problem.K * problem.V / (128 * 128), 1);
+    const std::int64_t parts = std::min((threads + heads - 1) / std::max<std::int64_t>(heads, 1), worth);
     parallel_for(heads * parts, [&](std::int64_t task, int) {
       const std::int64_t head = task / parts;
       target.recurrent->run(problem, head, head + 1, task % parts, parts, thread_scratch(scratch));

@@ -73,18 +73,21 @@ nlohmann::ordered_json to_json(const conformance::Report& report) {
 enum class Outcome { passed, failed, not_checked };
 Outcome verdict(const Subject& subject, const std::vector<conformance::Report>& reports, bool json) {
   const auto failed = std::ranges::count_if(reports, [](const auto& report) { return !report.ok(); });
-  const bool checked =
-      std::ranges::any_of(reports, [](const auto& report) { return report.skipped.empty(); });
+  const auto skipped =
+      std::ranges::count_if(reports, [](const auto& report) { return !report.skipped.empty(); });
+  const auto all = std::ssize(reports);
+  const bool checked = skipped < all;
   const Outcome outcome = !checked ? Outcome::not_checked : failed > 0 ? Outcome::failed : Outcome::passed;
   if (json) return outcome;
   std::cout << subject.op << "." << subject.backend << ": ";
   if (!checked) {
     std::cout << "NOT CHECKED: " << reports.front().skipped << '\n';
   } else if (failed > 0) {
-    std::cout << "FAILED " << failed << " of " << reports.size() << " checks\n";
+    std::cout << "FAILED " << failed << " of " << all - skipped << " checks";
   } else {
-    std::cout << "passed " << reports.size() << " checks\n";
+    std::cout << "passed " << all - skipped << " checks";
   }
+  if (checked) std::cout << (skipped > 0 ? ", " + std::to_string(skipped) + " skipped\n" : "\n");
   return outcome;
 }
 
