@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Prints the CTest names of the tests that depend on the given files, one a line.
 
-    scripts/find_dependent_tests.py [--build DIR] [--numbers] FILES...
+    scripts/find_dependent_tests.py [--build DIR] [--numbers] [--others] FILES...
 
 `all` stands for every test (a build file changed, or a file that nothing is known of), `none` for no test (prose).
+With --others they are the tests that do not depend on the files.
 
 A changed file leads to the translation units that include it, and each of those to tests:
   - a test's own source leads to its tests;
@@ -335,7 +336,7 @@ class SourceTree:
 # ---- tests: CTest names, grouped by what they depend on in the same way
 
 
-@dataclass
+@dataclass(eq=False)
 class Unit:
     names: list
     folder: Path
@@ -424,6 +425,7 @@ class TestList:
     def _sources_of_tests(self):
         return {source for unit in self.units for source in unit.sources}
 
+    @cache
     def _names_used(self, unit):
         """The words of the tests' code: their sources, what those include, and the sources beside such headers. The
         library's own code is left out: it names everything. Python files count where the tests run something of the
@@ -505,6 +507,7 @@ def main():
     parser.add_argument("--scan", action="store_true", help="read the names off the sources though there is a build folder")
     parser.add_argument("--root", type=Path, default=root, help="the tree (default: the one that this script lies in)")
     parser.add_argument("--numbers", action="store_true", help="print CTest's numbers, as ctest -I takes them")
+    parser.add_argument("--others", action="store_true", help="print the tests that do not depend on the files")
     options = parser.parse_args()
 
     root = options.root.resolve()
@@ -522,6 +525,9 @@ def main():
     if outside:
         parser.error(f"FILES: expected files of {root}, got {outside[0]}")
     names = tests.dependent([path.resolve().relative_to(root) for path in paths])
+    if options.others:
+        chosen = set(tests.order if names == ALL else names)
+        names = [name for name in tests.order if name not in chosen] if chosen else ALL
     if names == ALL:
         print(ALL)
     elif not names:

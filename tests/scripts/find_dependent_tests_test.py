@@ -280,6 +280,14 @@ class ThisTree(unittest.TestCase):
         numbers = dependent(SOURCE, "tests/core/half_test.cpp", options=("--build", BUILD, "--numbers"))
         self.assertEqual(listed("-I", *numbers), self.dependent("tests/core/half_test.cpp"))
 
+    def test_the_others_are_all_that_do_not_depend_on_a_file(self):
+        these = self.dependent("tests/core/half_test.cpp")
+        others = dependent(SOURCE, "tests/core/half_test.cpp", options=("--build", BUILD, "--others"))
+        self.assertFalse(these & others)
+        self.assertEqual(these | others, listed())
+        for file, expected in ("README.md", "all"), ("CMakeLists.txt", "none"):
+            self.assertEqual(dependent(SOURCE, file, options=("--build", BUILD, "--others")), {expected})
+
     def test_without_a_build_folder_the_names_are_a_part_of_those_with_one(self):
         # The sources also name the tests that only builds with sanitizers, without NVTX, with CUDA or with Python have.
         others = ["Fuzz\\.", "TraceSetting\\..*WithoutNvtx", *self.of_label_gpu()]
