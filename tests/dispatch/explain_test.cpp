@@ -18,7 +18,7 @@ using fla::Explanation;
 using fla_test::add;
 using fla_test::error_text;
 using fla_test::MixArgs;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 
 /// One backend for every state that explain knows, in the order of their priorities.
@@ -99,13 +99,13 @@ TEST_F(Explain, RunsNoKernelAndCountsNothing) {
 }
 
 TEST_F(Explain, JsonHasTheFieldsOfTheContract) {
-  const json document = json::parse(explain().json());
+  const Json document = Json::parse(explain().json());
   EXPECT_EQ(document.at("op"), "mix");
   EXPECT_EQ(document.at("function"), "mix_chunk");
   EXPECT_EQ(document.at("dispatch"), "enabled");
   EXPECT_EQ(document.at("selected"), "taker");
   ASSERT_EQ(document.at("backends").size(), 7u);
-  const json& picky = document.at("backends").at(3);
+  const Json& picky = document.at("backends").at(3);
   EXPECT_EQ(picky.at("name"), "picky");
   EXPECT_EQ(picky.at("priority"), 4);
   EXPECT_EQ(picky.at("state"), "refused");
@@ -118,13 +118,13 @@ TEST_F(Explain, JsonIsOneLineAndSaysWhenDispatchIsDisabled) {
   const fla::ScopedPolicy policy({.disable_dispatch = true});
   const std::string text = explain().json();
   EXPECT_EQ(text.find('\n'), std::string::npos);
-  EXPECT_EQ(json::parse(text).at("dispatch"), "disabled");
-  EXPECT_EQ(json::parse(text).at("selected"), "original");
+  EXPECT_EQ(Json::parse(text).at("dispatch"), "disabled");
+  EXPECT_EQ(Json::parse(text).at("selected"), "original");
 }
 
 TEST_F(Explain, JsonOfACallThatWouldThrowHasNoSelectionAndTheError) {
   const fla::ScopedPolicy policy({.require = {{"mix", "picky"}}});
-  const json document = json::parse(explain().json());
+  const Json document = Json::parse(explain().json());
   EXPECT_TRUE(document.at("selected").is_null());
   EXPECT_EQ(document.at("error"), "backend picky is required and refused: requires K=128, got 64");
 }
@@ -172,7 +172,7 @@ TEST_F(ExplainRoutes, StandInTheTextAndInTheJson) {
             "  wide         2  selected  route: mix_chunk in pieces of 64\n"
             "  silent       3  accepted\n"
             "  original     -  fallback\n");
-  const json backends = json::parse(explanation.json()).at("backends");
+  const Json backends = Json::parse(explanation.json()).at("backends");
   EXPECT_EQ(backends.at(1).at("route"), "mix_chunk in pieces of 64");
   EXPECT_FALSE(backends.at(0).contains("route"));
   EXPECT_FALSE(backends.at(2).contains("route"));

@@ -37,7 +37,7 @@ Labels in_state(const std::string& backend, const std::string& state) {
 }
 
 /// The JSON row of one backend of mix_chunk.
-nlohmann::json row_of(const std::string& backend) {
+nlohmann::json printed_row_of(const std::string& backend) {
   const nlohmann::json all = nlohmann::json::parse(fla::counters_json());
   for (const nlohmann::json& row : all.at("counters")) {
     if (row.at("op") == "mix" && row.at("function") == "mix_chunk" && row.at("backend") == backend)
@@ -133,14 +133,14 @@ TEST(CountersJson, SaysWhatTheStructSays) {
            }});
   const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback, .breaker_threshold = 1});
   for (const std::int64_t K : {1, 2, 2}) (void)taker({.K = K});
-  const nlohmann::json row = row_of("json_failing");
+  const nlohmann::json row = printed_row_of("json_failing");
   const std::string place = counted("json_failing").refused.at(0).place;
   EXPECT_EQ(row, nlohmann::json::parse(
                      R"({"op": "mix", "function": "mix_chunk", "backend": "json_failing", "taken": 1,
       "failed": 1, "fell_back": 1, "turned_away": 1, "breaker": "open",
       "refused": [{"reason": "requires K > 1, got {}", "place": ")" +
                      place + R"(", "count": 1}]})"));
-  EXPECT_TRUE(row_of("original").at("breaker").is_null());
+  EXPECT_TRUE(printed_row_of("original").at("breaker").is_null());
   EXPECT_EQ(fla::counters_json().find('\n'), std::string::npos);
 }
 

@@ -17,7 +17,7 @@
 namespace fla::command {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string op, device = "cpu", suite, gates = "random", function, html;
   std::vector<std::string> shapes, cases, dtypes, state_dtypes, backends, options;
   std::vector<int> threads;
@@ -35,7 +35,7 @@ std::vector<BenchCase> default_cases() {
           {"decode", parse_shape("B=64,T=1,H=32,K=128,V=128")}};
 }
 
-std::vector<BenchCase> cases_for(const Options& options) {
+std::vector<BenchCase> cases_for(const BenchOptions& options) {
   std::vector<BenchCase> cases;
   for (const std::string& shape : options.shapes) cases.push_back({shape, parse_shape(shape)});
   if (!cases.empty()) return cases;
@@ -74,7 +74,7 @@ void refuse_unless_default(bool is_default, const char* option, const char* devi
   if (!is_default) throw InvalidArgument(option, std::string("is for --device ") + device);
 }
 
-BenchRequest request_from(const Options& options) {
+BenchRequest request_from(const BenchOptions& options) {
   refuse_unless_default(options.suite.empty(), "suite", "cuda");
   refuse_unless_default(options.state_dtypes.empty(), "state-dtype", "cuda");
   BenchRequest request;
@@ -107,7 +107,7 @@ std::optional<bool> layout_from(const Settings& settings) {
   return v_first;
 }
 
-std::vector<CudaCase> cuda_cases_for(const Options& options, const Settings& settings) {
+std::vector<CudaCase> cuda_cases_for(const BenchOptions& options, const Settings& settings) {
   const std::vector<DType> states = dtypes_from(options.state_dtypes, DType::f32);
   const std::optional<bool> v_first = layout_from(settings);
   std::vector<CudaCase> list;
@@ -128,7 +128,7 @@ std::vector<CudaCase> cuda_cases_for(const Options& options, const Settings& set
   return list;
 }
 
-CudaBenchRequest cuda_request_from(const Options& options, Device device) {
+CudaBenchRequest cuda_request_from(const BenchOptions& options, Device device) {
   refuse_unless_default(options.threads.empty(), "threads", "cpu");
   CudaBenchRequest request;
   request.device = device;
@@ -145,7 +145,7 @@ CudaBenchRequest cuda_request_from(const Options& options, Device device) {
 
 /// Runs the benchmark, with its progress shown, and prints what it found.
 template <class Request>
-auto print(const Options& options, const Request& request, Device device) {
+auto print(const BenchOptions& options, const Request& request, Device device) {
   const auto report = [&request] {
     Progress progress(bench_steps(request));
     return bench_kda(request, progress);
@@ -160,7 +160,7 @@ auto print(const Options& options, const Request& request, Device device) {
   return report;
 }
 
-ExitCode bench(const Options& options) {
+ExitCode bench(const BenchOptions& options) {
   if (options.op != "kda") throw InvalidArgument("op", "expected kda, got '" + options.op + "'");
   const Device device = parse_present_device(options.device);
   if (!options.html.empty()) cases::AtomicFile::check_writable(options.html);
@@ -185,7 +185,7 @@ ExitCode bench(const Options& options) {
 void add_bench(CLI::App& app, Action& chosen) {
   CLI::App* command =
       app.add_subcommand("bench", "times every backend that accepts, side by side, in one run");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   command->add_option("op", options->op, "the op")->required();
   command->add_option("--device", options->device, "cpu, cuda or cuda:N");
   command

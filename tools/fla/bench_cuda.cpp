@@ -1,7 +1,6 @@
 #include "tools/fla/bench_cuda.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -10,6 +9,7 @@
 #include "fla/dispatch/policy.h"
 #include "tools/cases/op.h"
 #include "tools/fla/chosen_backend.h"
+#include "tools/fla/clock.h"
 #include "tools/fla/counted_allocations.h"
 #include "tools/fla/cuda_timer.h"
 #include "tools/fla/device_calls.h"
@@ -18,10 +18,6 @@ namespace fla::command {
 namespace {
 
 using Run = KdaResult (*)(const KdaArgs&);
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// One backend in one mode: calls that go round the sets of tensors.
 class Contestant {

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "commit.h"
@@ -9,6 +7,7 @@
 #include "tools/fla/bench_shape.h"
 #include "tools/fla/chosen_backend.h"
 #include "tools/fla/command.h"
+#include "tools/fla/json_number.h"
 #include "tools/fla/text_table.h"
 
 namespace fla::command {
@@ -28,15 +27,6 @@ constexpr char kPeersLegend[] =
 with eager, decode is in graphs; x: how many times as long they take. Goal: ms that fla is to take at most, compared with the
 faster of graph and eager. Mixed lengths are 1300, 547, 2048, 963, 271 and 3063.
 )";
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
-/// JSON has no infinity: null stands for a result that is no number.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// Milliseconds to four digits, whatever their size.
 std::string milliseconds(double seconds) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -14,14 +13,11 @@
 #include "tools/cases/op.h"
 #include "tools/fla/bench.h"
 #include "tools/fla/chosen_backend.h"
+#include "tools/fla/clock.h"
 #include "tools/fla/peak.h"
 
 namespace fla::command {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Decay, k^T S, the rank-one update and q^T S are 1 + 2 + 2 + 2 operations an element of the state; what is
 /// done once a channel brings that to 115,000 for K = V = 128.

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <string_view>
 
 #include "bench_page.h"
@@ -9,18 +7,13 @@
 #include "tools/fla/bench_shape.h"
 #include "tools/fla/chosen_backend.h"
 #include "tools/fla/command.h"
+#include "tools/fla/json_number.h"
 #include "tools/fla/text_table.h"
 
 namespace fla::command {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string formatted(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 bool same_case(const BenchRow& a, const BenchRow& b) {
   return a.case_name == b.case_name && a.function == b.function && a.dtype == b.dtype;
@@ -30,9 +23,6 @@ const BenchRow* find(const std::vector<BenchRow>& rows, auto&& predicate) {
   const auto found = std::ranges::find_if(rows, predicate);
   return found == rows.end() ? nullptr : &*found;
 }
-
-/// JSON has no infinity: null stands for a result that is no number.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json ratio(const BenchRow* over, const BenchRow& row) {
   return over == nullptr ? Json(nullptr) : number(over->median_s / row.median_s);

@@ -17,7 +17,7 @@
 namespace fla::command {
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::vector<std::string> files;
   std::string backend, device = "cpu";
   bool json = false;
@@ -155,7 +155,7 @@ void report_ignored(const cases::Case& call) {
   complain("note: " + call.file + ": no function returns " + names + "; not compared");
 }
 
-ExitCode check(const Options& options) {
+ExitCode check(const CheckOptions& options) {
   const Device device = parse_present_device(options.device);
   ExitCode code = kDone;
   const auto worsen = [&code](ExitCode other) { code = std::max(code, other); };
@@ -206,7 +206,7 @@ ExitCode check(const Options& options) {
 void add_check(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
       "check", "runs case files on the original kernel and every backend that takes them, and compares");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   command->add_option("files", options->files, "case files with expect.* tensors")->required();
   command->add_option("--backend", options->backend,
                       "this backend alone; 'original' for the original kernel");

@@ -15,12 +15,12 @@
 namespace fla::command {
 namespace {
 
-struct Options {
+struct ConformanceOptions {
   std::string plugin, op, backend, device = "cpu";
   bool json = false;
 };
 
-struct Subject {
+struct Examined {
   std::string op, backend;
 };
 
@@ -36,10 +36,10 @@ std::vector<std::string> backends_of_plugin(const std::string& file) {
   throw InvalidArgument("--plugin", file + " was not found");
 }
 
-std::vector<Subject> subjects(const Options& options) {
+std::vector<Examined> subjects(const ConformanceOptions& options) {
   std::vector<std::string> brought;
   if (!options.plugin.empty()) brought = backends_of_plugin(options.plugin);
-  std::vector<Subject> found;
+  std::vector<Examined> found;
   for (const OpStatus& op : ops()) {
     const auto tested = conformance::ops_with_checks();
     if (std::ranges::find(tested, op.name) == tested.end() || (!options.op.empty() && op.name != options.op))
@@ -71,7 +71,7 @@ nlohmann::ordered_json to_json(const conformance::Report& report) {
 
 /// What came of a backend, said in one line. One that could not be checked has shown nothing.
 enum class Outcome { passed, failed, not_checked };
-Outcome verdict(const Subject& subject, const std::vector<conformance::Report>& reports, bool json) {
+Outcome verdict(const Examined& subject, const std::vector<conformance::Report>& reports, bool json) {
   const auto failed = std::ranges::count_if(reports, [](const auto& report) { return !report.ok(); });
   const auto skipped =
       std::ranges::count_if(reports, [](const auto& report) { return !report.skipped.empty(); });
@@ -91,13 +91,13 @@ Outcome verdict(const Subject& subject, const std::vector<conformance::Report>& 
   return outcome;
 }
 
-ExitCode check(const Options& options) {
+ExitCode check(const ConformanceOptions& options) {
   if (!options.op.empty()) (void)conformance::checks(options.op);  // throws for an op without a suite
   const conformance::Options how{.golden_dir = conformance::golden_dir(),
                                  .device = parse_present_device(options.device),
                                  .allocations = fla_test::allocations};
   int passed = 0, failed = 0, not_checked = 0;
-  for (const Subject& subject : subjects(options)) {
+  for (const Examined& subject : subjects(options)) {
     std::vector<conformance::Report> reports;
     for (const std::string_view name : conformance::checks(subject.op)) {
       reports.push_back(conformance::run_check(subject.op, subject.backend, name, how));
@@ -120,7 +120,7 @@ ExitCode check(const Options& options) {
 void add_conformance(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
       "conformance", "holds backends to what every backend must show; exit code 1 when one does not");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConformanceOptions>();
   command->add_option("--plugin", options->plugin, "the backends of this plugin file alone");
   command->add_option("--op", options->op, "those of this op alone");
   command->add_option("--backend", options->backend,

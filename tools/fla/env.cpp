@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-ExitCode print_json() {
+ExitCode print_variables_as_json() {
   Json all = Json::array();
   for (const ListedVariable& variable : listed_variables()) {
     const auto value = environment(variable.name);
@@ -26,7 +26,7 @@ ExitCode print_json() {
   return kDone;
 }
 
-ExitCode print_text() {
+ExitCode print_variables_as_text() {
   TextTable table({"variable", "value", "default", "meaning"});
   for (const ListedVariable& variable : listed_variables()) {
     table.add({variable.name, environment(variable.name).value_or("(not set)"), variable.fallback,
@@ -42,7 +42,9 @@ void add_env(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("env", "environment variables and their values, and the devices");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
-  command->callback([&chosen, json] { chosen = [json] { return *json ? print_json() : print_text(); }; });
+  command->callback([&chosen, json] {
+    chosen = [json] { return *json ? print_variables_as_json() : print_variables_as_text(); };
+  });
 }
 
 }  // namespace fla::command

@@ -11,7 +11,7 @@
 namespace fla::command {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::string op, in, shape, dtype = "f32", device = "cpu", function;
   std::vector<std::string> options, with;
   bool json = false;
@@ -19,7 +19,7 @@ struct Options {
 
 /// The choice is one by metadata, which can be asked about on any machine; a device that is not there is said
 /// beside it, because nothing would run.
-ExitCode print(const cases::Op& op, const Options& options, const void* args) {
+ExitCode print(const cases::Op& op, const ExplainOptions& options, const void* args) {
   const Explanation explanation = op.explain(op.function_or_front_door(options.function, args), args);
   std::string note = absence_of(parse_device(options.device));
   if (!note.empty()) note += "; a call would be refused";
@@ -33,7 +33,7 @@ ExitCode print(const cases::Op& op, const Options& options, const void* args) {
   return kDone;
 }
 
-ExitCode explain_file(const Options& options) {
+ExitCode explain_file(const ExplainOptions& options) {
   // Nothing is run, so the file may be asked about for a device that is not there: the tensors stay where
   // they are.
   cases::Case call = cases::read_case(options.in, options.op);
@@ -52,7 +52,7 @@ ExitCode explain_file(const Options& options) {
   return print(*call.op, options, call.args.get());
 }
 
-ExitCode explain_shape(const Options& options) {
+ExitCode explain_shape(const ExplainOptions& options) {
   const cases::Op& op = cases::find_op(options.op);
   const MadeUpCall call =
       make_up_call(op, parse_shape(options.shape), parse_dtype(options.dtype), parse_device(options.device),
@@ -65,7 +65,7 @@ ExitCode explain_shape(const Options& options) {
 void add_explain(CLI::App& app, Action& chosen) {
   CLI::App* command =
       app.add_subcommand("explain", "who would take a call, and why not the others; runs nothing");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   command->add_option("op", options->op, "the op, or a stage such as common.l2_norm")->required();
   auto* in = command->add_option("--in", options->in, "a case file with the call");
   auto* shape =

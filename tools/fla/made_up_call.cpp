@@ -57,7 +57,7 @@ std::vector<std::int64_t> shape_of(const ShapeRule& rule, const AxisSizes& sizes
   return shape;
 }
 
-Tensor even_lengths(std::int64_t sequences, std::int64_t tokens) {
+Tensor even_starts(std::int64_t sequences, std::int64_t tokens) {
   Tensor starts = Tensor::empty({sequences + 1}, DType::i64);
   for (std::int64_t i = 0; i <= sequences; ++i) {
     starts.as<std::int64_t>()[i] = tokens / sequences * i + std::min(i, tokens % sequences);
@@ -131,7 +131,7 @@ MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& given, DType dtype
   for (const Argument& argument : op.arguments) {
     if (argument.need == Need::required) place(argument, dtype);
     if (argument.kind == ArgumentKind::index && !argument.names_slots() && packed)
-      place_index(argument, even_lengths(sizes[Axis::N], sizes[Axis::T]));
+      place_index(argument, even_starts(sizes[Axis::N], sizes[Axis::T]));
   }
   for (const auto& [name, type] : with) {
     const Argument* argument = find_argument(op.arguments, name);

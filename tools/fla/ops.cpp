@@ -11,13 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-ExitCode print_json() {
+ExitCode print_ops_as_json() {
   Json all = Json::array();
   for (const OpStatus& op : ops()) {
     Json backends = Json::array();
@@ -45,7 +39,7 @@ std::string standing(const BackendStatus& backend) {
   return "available";
 }
 
-ExitCode print_text() {
+ExitCode print_ops_as_text() {
   for (const OpStatus& op : ops()) {
     std::cout << op.name << ": " << joined(op.functions) << '\n';
     TextTable table({"  backend", "priority", "toggle", "enabled", "state", "functions"});
@@ -68,7 +62,8 @@ void add_ops(CLI::App& app, Action& chosen) {
       app.add_subcommand("ops", "ops, their functions and backends, and the devices they run on");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
-  command->callback([&chosen, json] { chosen = [json] { return *json ? print_json() : print_text(); }; });
+  command->callback(
+      [&chosen, json] { chosen = [json] { return *json ? print_ops_as_json() : print_ops_as_text(); }; });
 }
 
 }  // namespace fla::command

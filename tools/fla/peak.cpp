@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -13,14 +12,11 @@
 #include "fla/core/environment.h"
 #include "fla/core/tensor.h"
 #include "fla/core/threads.h"
+#include "tools/fla/clock.h"
 #include "tools/fla/multiply_add.h"
 
 namespace fla::command {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::atomic<double> sink;  // what loops compute goes here, so that they are not left out
 

@@ -11,16 +11,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct PluginsOptions {
   bool json = false;
   bool no_load = false;
 };
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
 
 Json to_json(const PluginStatus& plugin) {
   return {{"path", plugin.path},
@@ -32,7 +26,7 @@ Json to_json(const PluginStatus& plugin) {
           {"backends", plugin.backends}};
 }
 
-ExitCode print(const Options& options) {
+ExitCode print(const PluginsOptions& options) {
   // What is wrong with a plugin may show only when it is loaded, as its ops are.
   if (!options.no_load) (void)ops();
   Json all = Json::array();
@@ -58,7 +52,7 @@ ExitCode print(const Options& options) {
 
 void add_plugins(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("plugins", "plugins, whether they load, and why not");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginsOptions>();
   command->add_flag("--json", options->json, "print JSON");
   command->add_flag("--no-load", options->no_load, "look at the files alone: run none of their code");
   command->callback([&chosen, options] { chosen = [options] { return print(*options); }; });

@@ -12,13 +12,13 @@
 namespace fla::command {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string op, in, out, device = "cpu", backend, function, counters;
   std::vector<std::string> options;
   bool json = false;
 };
 
-ExitCode run(const Options& options) {
+ExitCode run(const RunOptions& options) {
   cases::AtomicFile::check_writable(options.out);
   cases::Case call = cases::read_case(options.in, options.op, parse_present_device(options.device));
   for (const auto& [name, value] : parse_settings(options.options, "1")) {
@@ -63,7 +63,7 @@ ExitCode run(const Options& options) {
 
 void add_run(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("run", "runs the call of a case file and writes its results");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   command->add_option("op", options->op, "the op")->required();
   command->add_option("--in", options->in, "the case file")->required();
   command->add_option("--out", options->out, "where the results go, a .safetensors file")->required();

@@ -1,7 +1,9 @@
 #include "tools/fla/text_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdio>
 
 namespace fla::command {
 namespace {
@@ -28,6 +30,18 @@ std::string escaped(const std::string& cell) {
 }
 
 }  // namespace
+
+std::string formatted(const char* format, double value) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
 
 std::string TextTable::text() const {
   std::vector<std::size_t> widths(rows_.front().size(), 0);

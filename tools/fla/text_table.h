@@ -5,6 +5,12 @@
 
 namespace fla::command {
 
+/// A number as a cell, in printf's words.
+std::string formatted(const char* format, double value);
+
+/// Words as a cell: "a, b".
+std::string joined(const std::vector<std::string>& words);
+
 /// Rows of cells: as aligned columns for people, or as Markdown for documents.
 class TextTable {
  public:

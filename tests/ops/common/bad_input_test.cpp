@@ -37,25 +37,26 @@ std::string solve_tril(const SolveTrilArgs& args) {
   return answer(common::solve_tril, common::original::solve_tril, args);
 }
 
-const Tensor x = random_tensor({2, 3, 4, 5}, DType::f32, 1);
-const Tensor rate = random_tensor({4}, DType::f32, 1);
+const Tensor kX = random_tensor({2, 3, 4, 5}, DType::f32, 1);
+const Tensor kRate = random_tensor({4}, DType::f32, 1);
 
 TEST(StagesRefuse, MissingTensors) {
   EXPECT_EQ(l2_norm({}), "x: expected a tensor of shape [B, T, H, K], got none");
   EXPECT_EQ(gate({}), "g: expected a tensor of shape [B, T, HV, K], got none");
   EXPECT_EQ(solve_tril({}), "A: expected a tensor of shape [B, T, HV, C], got none");
-  EXPECT_EQ(gate({.g = x}), "A_log: expected a tensor of shape [HV] where there is no lower_bound, got none");
+  EXPECT_EQ(gate({.g = kX}),
+            "A_log: expected a tensor of shape [HV] where there is no lower_bound, got none");
 }
 
 TEST(StagesRefuse, OtherShapes) {
   const Tensor flat = random_tensor({2, 3, 20}, DType::f32, 1),
                other = random_tensor({2, 3, 4, 6}, DType::f32, 1);
   EXPECT_EQ(l2_norm({.x = flat}), "x: expected shape [B, T, H, K], got [2, 3, 20]");
-  EXPECT_EQ(l2_norm({.x = x, .out = other}), "out: expected shape [B=2, T=3, H=4, K=5], got [2, 3, 4, 6]");
+  EXPECT_EQ(l2_norm({.x = kX, .out = other}), "out: expected shape [B=2, T=3, H=4, K=5], got [2, 3, 4, 6]");
   const Tensor rates = random_tensor({3}, DType::f32, 1), bias = random_tensor({19}, DType::f32, 1);
-  EXPECT_EQ(gate({.g = x, .A_log = rates}), "A_log: expected shape [HV=4], got [3]");
-  EXPECT_EQ(gate({.g = x, .A_log = rate, .dt_bias = bias}), "dt_bias: expected shape [HV*K=20], got [19]");
-  EXPECT_EQ(solve_tril({.A = x, .out = other}),
+  EXPECT_EQ(gate({.g = kX, .A_log = rates}), "A_log: expected shape [HV=4], got [3]");
+  EXPECT_EQ(gate({.g = kX, .A_log = kRate, .dt_bias = bias}), "dt_bias: expected shape [HV*K=20], got [19]");
+  EXPECT_EQ(solve_tril({.A = kX, .out = other}),
             "out: expected shape [B=2, T=3, HV=4, C=5], got [2, 3, 4, 6]");
 }
 
@@ -63,16 +64,16 @@ TEST(StagesRefuse, OtherDTypes) {
   const Tensor half = random_tensor({2, 3, 4, 5}, DType::bf16, 1),
                index = Tensor::zeros({2, 3, 4, 5}, DType::i32);
   EXPECT_EQ(l2_norm({.x = index}), "x: expected dtype bf16 or f16 or f32, got i32");
-  EXPECT_EQ(l2_norm({.x = x, .out = half}), "out: expected dtype f32, got bf16");
-  EXPECT_EQ(gate({.g = x, .A_log = rate, .out = half}), "out: expected dtype f32, got bf16");
-  EXPECT_EQ(solve_tril({.A = x, .out = half}), "out: expected dtype f32, got bf16");
+  EXPECT_EQ(l2_norm({.x = kX, .out = half}), "out: expected dtype f32, got bf16");
+  EXPECT_EQ(gate({.g = kX, .A_log = kRate, .out = half}), "out: expected dtype f32, got bf16");
+  EXPECT_EQ(solve_tril({.A = kX, .out = half}), "out: expected dtype f32, got bf16");
 }
 
 TEST(StagesRefuse, OtherDevicesAndNullPointers) {
   const fla::Device cuda{fla::DeviceType::cuda, 0};
-  const TensorView away(x.data(), DType::f32, {2, 3, 4, 5}, cuda), null(nullptr, DType::f32, {2, 3, 4, 5});
+  const TensorView away(kX.data(), DType::f32, {2, 3, 4, 5}, cuda), null(nullptr, DType::f32, {2, 3, 4, 5});
   EXPECT_EQ(l2_norm({.x = null}), "x: expected f32[2, 3, 4, 5] on cpu, got a null pointer");
-  EXPECT_EQ(gate({.g = x, .A_log = rate, .out = away}), "out: expected device cpu, got cuda:0");
+  EXPECT_EQ(gate({.g = kX, .A_log = kRate, .out = away}), "out: expected device cpu, got cuda:0");
   EXPECT_EQ(l2_norm({.x = away, .out = away}),
             "x: expected device cpu, got cuda:0: the stages have kernels for the CPU alone");
   EXPECT_EQ(gate({.g = away, .lower_bound = -1.0f, .out = away}),
@@ -93,9 +94,9 @@ TEST(StagesRefuse, OutputsThatOverlapOtherThanInPlace) {
 }
 
 TEST(StagesRefuse, BoundsThatAreNone) {
-  EXPECT_EQ(gate({.g = x, .lower_bound = 0.0f}), "lower_bound: expected a negative value, got 0.000000");
-  EXPECT_EQ(gate({.g = x, .lower_bound = 2.0f}), "lower_bound: expected a negative value, got 2.000000");
-  EXPECT_EQ(gate({.g = x, .lower_bound = -std::numeric_limits<float>::infinity()}),
+  EXPECT_EQ(gate({.g = kX, .lower_bound = 0.0f}), "lower_bound: expected a negative value, got 0.000000");
+  EXPECT_EQ(gate({.g = kX, .lower_bound = 2.0f}), "lower_bound: expected a negative value, got 2.000000");
+  EXPECT_EQ(gate({.g = kX, .lower_bound = -std::numeric_limits<float>::infinity()}),
             "lower_bound: expected a finite number, got -inf");
 }
 

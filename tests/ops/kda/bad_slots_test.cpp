@@ -21,7 +21,7 @@ using fla::conformance::LaidOut;
 
 /// A call that is right: five packed sequences over a pool of eight slots that is updated in place, the third
 /// one skipped, the fourth one's state written nowhere.
-struct Call {
+struct SlotCall {
   fla::cases::KdaCase made =
       fla::cases::make_kda_case({.H = 1, .K = 4, .V = 5, .lengths = {2, 0, 4, 1, 1}, .initial_state = false});
   std::array<std::int64_t, 5> read{6, 0, -1, 3, 2};
@@ -31,7 +31,7 @@ struct Call {
   LaidOut out{std::array<std::int64_t, 4>{1, 8, 1, 5}, DType::f32};
   KdaArgs args = made.args;
 
-  Call() {
+  SlotCall() {
     args.out = out;
     args.initial_state = args.final_state = pool;
     args.state_indices = {read.data(), DType::i64, {5}};
@@ -39,44 +39,44 @@ struct Call {
   }
 };
 
-struct Defect {
+struct SlotDefect {
   const char* name;
-  std::function<void(Call&)> spoil;
+  std::function<void(SlotCall&)> spoil;
   std::string argument, message;
 };
 
-class KdaBadSlots : public testing::TestWithParam<Defect> {};
+class KdaBadSlots : public testing::TestWithParam<SlotDefect> {};
 
 TEST_P(KdaBadSlots, AreRefusedByEveryFunctionBeforeAnythingRuns) {
-  const Defect& defect = GetParam();
-  Call call;
+  const SlotDefect& defect = GetParam();
+  SlotCall call;
   defect.spoil(call);
   fla_test::expect_refusal(call.args, defect.argument, defect.message);
   EXPECT_TRUE(call.out.intact() && call.pool.intact() && call.other_pool.intact()) << "something was written";
 }
 
-const Defect kDefects[] = {
-    {"ReadBehindThePool", [](Call& c) { c.read[3] = 17; }, "state_indices",
+const SlotDefect kSlotDefects[] = {
+    {"ReadBehindThePool", [](SlotCall& c) { c.read[3] = 17; }, "state_indices",
      "expected entries below P=8, got state_indices[3]=17"},
-    {"ReadJustBehindThePool", [](Call& c) { c.read[0] = 8; }, "state_indices",
+    {"ReadJustBehindThePool", [](SlotCall& c) { c.read[0] = 8; }, "state_indices",
      "expected entries below P=8, got state_indices[0]=8"},
-    {"ReadFarBehindThePool", [](Call& c) { c.read[4] = std::int64_t{1} << 40; }, "state_indices",
+    {"ReadFarBehindThePool", [](SlotCall& c) { c.read[4] = std::int64_t{1} << 40; }, "state_indices",
      "expected entries below P=8, got state_indices[4]=1099511627776"},
-    {"WriteBehindThePool", [](Call& c) { c.write[1] = 9; }, "state_write_indices",
+    {"WriteBehindThePool", [](SlotCall& c) { c.write[1] = 9; }, "state_write_indices",
      "expected entries below P=8, got state_write_indices[1]=9"},
-    {"WriteBehindThePoolForASkippedSequence", [](Call& c) { c.write[2] = 8; }, "state_write_indices",
+    {"WriteBehindThePoolForASkippedSequence", [](SlotCall& c) { c.write[2] = 8; }, "state_write_indices",
      "expected entries below P=8, got state_write_indices[2]=8"},
     {"ReadOfAnEmptyPool",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.initial_state = c.args.final_state = {nullptr, DType::f32, {0, 1, 4, 5}};
      },
      "state_indices", "expected entries below P=0, got state_indices[0]=6"},
 
-    {"SlotWrittenTwice", [](Call& c) { c.write[4] = 7; }, "state_write_indices",
+    {"SlotWrittenTwice", [](SlotCall& c) { c.write[4] = 7; }, "state_write_indices",
      "expected slots that one sequence alone writes, got state_write_indices[0]=7 and "
      "state_write_indices[4]=7"},
     {"SlotWrittenTwiceApart",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.final_state = c.other_pool;
        c.write[1] = 4;
      },
@@ -84,84 +84,84 @@ const Defect kDefects[] = {
      "expected slots that one sequence alone writes, got state_write_indices[1]=4 and "
      "state_write_indices[4]=4"},
     {"SlotReadAndWrittenTwice",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.state_write_indices = {};
        c.read[4] = 6;
      },
      "state_indices",
      "expected slots that one sequence alone writes, got state_indices[0]=6 and state_indices[4]=6"},
-    {"SlotThatAnotherSequenceReads", [](Call& c) { c.write[0] = 2; }, "state_write_indices",
+    {"SlotThatAnotherSequenceReads", [](SlotCall& c) { c.write[0] = 2; }, "state_write_indices",
      "expected slots that no other sequence reads, got state_write_indices[0]=2 and state_indices[4]=2"},
-    {"SlotThatAnEarlierSequenceReads", [](Call& c) { c.write[4] = 6; }, "state_write_indices",
+    {"SlotThatAnEarlierSequenceReads", [](SlotCall& c) { c.write[4] = 6; }, "state_write_indices",
      "expected slots that no other sequence reads, got state_write_indices[4]=6 and state_indices[0]=6"},
 
-    {"WritesWithoutReads", [](Call& c) { c.args.state_indices = {}; }, "state_indices",
+    {"WritesWithoutReads", [](SlotCall& c) { c.args.state_indices = {}; }, "state_indices",
      "expected a tensor of shape [N=5] with state_write_indices, got none"},
-    {"WritesWithoutAPool", [](Call& c) { c.args.final_state = {}; }, "final_state",
+    {"WritesWithoutAPool", [](SlotCall& c) { c.args.final_state = {}; }, "final_state",
      "expected the pool that state_write_indices name slots of, got none"},
-    {"FinalStateWithoutAPool", [](Call& c) { c.args.final_state = c.args.state_write_indices = {}; },
+    {"FinalStateWithoutAPool", [](SlotCall& c) { c.args.final_state = c.args.state_write_indices = {}; },
      "final_state", "expected the pool to write to with state_indices and output_final_state, got none"},
     {"ReadsWithoutStates",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.initial_state = c.args.final_state = c.args.state_write_indices = {};
        c.args.output_final_state = false;
      },
      "state_indices", "expected initial_state or final_state, whose slots they name, got neither"},
 
     {"LengthOfTheReads",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.state_indices = {c.read.data(), DType::i64, {4}};
      },
      "state_indices", "expected shape [N=5], got [4]"},
     {"RankOfTheWrites",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.state_write_indices = {c.write.data(), DType::i32, {5, 1}};
      },
      "state_write_indices", "expected shape [N=5], got [5, 1]"},
     {"TypeOfTheReads",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.state_indices = {c.read.data(), DType::f32, {5}};
      },
      "state_indices", "expected dtype i32 or i64, got f32"},
     {"NullReads",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.state_indices = {nullptr, DType::i64, {5}};
      },
      "state_indices", "expected i64[5] on cpu, got a null pointer"},
     {"ReadsOnAnotherDevice",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.state_indices = {c.read.data(), DType::i64, {5}, {fla::DeviceType::cuda, 0}};
      },
      "state_indices", "expected device cpu, got cuda:0"},
-    {"PoolsOfTwoSizes", [](Call& c) { c.args.final_state = c.other_pool.view().slice(0, 0, 7); },
+    {"PoolsOfTwoSizes", [](SlotCall& c) { c.args.final_state = c.other_pool.view().slice(0, 0, 7); },
      "final_state", "expected shape [P=8, HV=1, K=4, V=5], got [7, 1, 4, 5]"},
-    {"LayoutOfThePool", [](Call& c) { c.args.state_v_first = true; }, "initial_state",
+    {"LayoutOfThePool", [](SlotCall& c) { c.args.state_v_first = true; }, "initial_state",
      "expected shape [P=8, HV=1, V=5, K=4], got [8, 1, 4, 5]"},
     {"PoolsThatOverlapInPart",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.initial_state = c.pool.view().slice(0, 0, 7);
        c.args.final_state = c.pool.view().slice(0, 1, 7);
      },
      "final_state", "expected memory of its own, got some that overlaps initial_state"},
-    {"PoolWithoutIndices", [](Call& c) { c.args.state_indices = c.args.state_write_indices = {}; },
+    {"PoolWithoutIndices", [](SlotCall& c) { c.args.state_indices = c.args.state_write_indices = {}; },
      "initial_state", "expected shape [N=5, HV=1, K=4, V=5], got [8, 1, 4, 5]"},
     {"IndicesOverTheOutput",
-     [](Call& c) {
+     [](SlotCall& c) {
        c.args.state_indices = {c.out.view().data(), DType::i64, {5}};
      },
      "out", "expected memory of its own, got some that overlaps state_indices"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Defects, KdaBadSlots, testing::ValuesIn(kDefects),
+INSTANTIATE_TEST_SUITE_P(Defects, KdaBadSlots, testing::ValuesIn(kSlotDefects),
                          [](const auto& test) { return test.param.name; });
 
 TEST(KdaGoodSlots, AreWhatTheDefectsStartFrom) {
-  Call call;
+  SlotCall call;
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
 }
 
 TEST(KdaGoodSlots, WhatIsReadMayBeSharedAsLongAsNobodyWritesIt) {
-  Call call;
+  SlotCall call;
   call.read = {5, 5, 5, 5, 5};
   call.write = {0, 1, 2, -1, 3};
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
@@ -171,14 +171,14 @@ TEST(KdaGoodSlots, WhatIsReadMayBeSharedAsLongAsNobodyWritesIt) {
 }
 
 TEST(KdaGoodSlots, WhatIsWrittenMayBeReadByOthersFromAnotherPool) {
-  Call call;
+  SlotCall call;
   call.write = {2, 3, 6, 0, 1};
   call.args.final_state = call.other_pool;
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
 }
 
 TEST(KdaGoodSlots, ASkippedSequenceNeitherReadsNorWrites) {
-  Call call;
+  SlotCall call;
   call.write[2] = 7;  // as the first sequence does
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
   call.write[2] = 3;  // which the fourth reads
@@ -237,7 +237,7 @@ class KdaDeviceIndices : public testing::Test {
 
   static constexpr std::size_t kBytes = 1 << 12;
   void* untouchable_ = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  Call call_;
+  SlotCall call_;
 };
 
 TEST_F(KdaDeviceIndices, AreNotReadByTheValidation) { EXPECT_NO_THROW(fla::validate_arguments(call_.args)); }
