@@ -1,4 +1,4 @@
-# Settings that every target of ours shares, and the two functions that declare them.
+# Settings that every target of ours shares.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -28,6 +28,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(fla_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>
                                                 $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict>)
 endif()
+
+# fla_compile_fast(TARGET): for programs whose own speed matters to nobody. Sanitizers make the optimiser's work on them
+# as dear as all the rest of a build.
+function(fla_compile_fast TARGET)
+  if(FLA_SANITIZE)
+    target_compile_options(${TARGET} PRIVATE -O0)
+  else()
+    target_compile_options(${TARGET} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endif()
+endfunction()
 
 if(FLA_SANITIZE)
   include(FlaSanitizers)
