@@ -3,9 +3,15 @@
 add_compile_options(-fsanitize=${FLA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
 add_link_options(-fsanitize=${FLA_SANITIZE})
 
-# What CTest puts in front of a program of ours. Looking for leaks takes seconds at the end of every process, so it is
-# left to one run of each program with all its tests: Leaks.<program>.
+# What CTest puts in front of a program of ours. Looking for leaks takes seconds at the end of every process, whatever
+# that did. So the programs below, whose tests start no process of their own, run all their tests in one, Leaks.<program>,
+# and the tests of the others are not looked at for leaks.
 set(runner env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0)
+if(FLA_SANITIZE MATCHES address)
+  set(FLA_LEAK_RUNNER env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1)
+  set(FLA_LEAK_TESTS bad_plugins_test cases_test common_test conformance_test core_test dispatch_test kda_memory_test
+                     kda_test kda_threads_test logging_test)
+endif()
 if(FLA_SANITIZE MATCHES thread)
   # OpenMP's runtime is not instrumented; its barriers are told to the sanitizer by Archer. A child of fork() may
   # start threads, which the sanitizer would otherwise refuse.
