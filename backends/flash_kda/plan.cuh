@@ -5,7 +5,7 @@
 
 /// Before a forward pass whose sequences are known on the device only, or whose packets pass through places
 /// used in turn: one CTA makes the tables of params.h from cu_seqlens and clears the counters. cu_seqlens may
-/// hold hold anything: entries are clamped to [0, T], and one that lies before another that precedes it
+/// hold anything: entries are clamped to [0, T], and one that lies before another that precedes it
 /// counts as that one, so that no two sequences share a token and there is room for all their chunks.
 namespace fla::flash_kda {
 
