@@ -55,6 +55,26 @@ cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, in
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+/// Of a head's state, whichever of its axes has neighbours: 128 rows x 32 columns, with zeros past the sizes.
+cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const States& states) {
+  const Encode encode = encoder();
+  if (!encode) return cudaErrorNotSupported;
+  const bool keys = states.key == 1;
+  const auto bytes = [](std::int64_t count, std::int64_t step) {
+    return static_cast<cuuint64_t>(count > 1 ? 4 * step : 256);
+  };
+  const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(keys ? call.K : call.V),
+                               static_cast<cuuint64_t>(keys ? call.V : call.K),
+                               static_cast<cuuint64_t>(call.HV), static_cast<cuuint64_t>(states.slots)};
+  const cuuint64_t strides[3] = {bytes(2, keys ? states.value : states.key), bytes(call.HV, states.head),
+                                 bytes(states.slots, states.slot)};
+  const cuuint32_t box[4] = {32, 128, 1, 1}, steps[4] = {1, 1, 1, 1};
+  const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, states.data, sizes, strides, box,
+                                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
 // ---- Launches
 
 __global__ void __launch_bounds__(Combine::threads) combine_kernel(const __grid_constant__ Params p) {
@@ -99,6 +119,12 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
     if ((error = make_map(p.v, given, given.v, given.HV, given.V, 64)) != cudaSuccess) return error;
     if ((error = make_map(p.o, given, given.o, given.HV, given.V, 64)) != cudaSuccess) return error;
   }
+  p.first_by_tma = has_boxes(given.initial_state);
+  p.last_by_tma = has_boxes(given.final_state);
+  if (p.first_by_tma && (error = make_map(p.first_state, given, given.initial_state)) != cudaSuccess)
+    return error;
+  if (p.last_by_tma && (error = make_map(p.last_state, given, given.final_state)) != cudaSuccess)
+    return error;
   if ((error = cuda::place_host_indices(p.call, w.indices, stream)) != cudaSuccess) return error;
   w.plan.cu_seqlens = p.call.cu_seqlens;
   Launch next{.stream = stream};  // the first kernel comes after whatever is in the stream

@@ -29,10 +29,13 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
         mbar_init(smem + State::o_full + 8 * i, 8);
         mbar_init(smem + State::o_empty + 8 * i, 1);
       }
+      mbar_init(smem + State::left, 8);
       store(smem + State::seen, U2{0, 0});
       mbar_init_fence();
       prefetch(&p.v);
       prefetch(&p.o);
+      if (p.first_by_tma) prefetch(&p.first_state);
+      if (p.last_by_tma) prefetch(&p.last_state);
     }
     barrier(9, kThreads);
     wait_for_kernel_before();
@@ -50,6 +53,7 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     } else {
       registers_down<32>();
       if (warp == 12) state_stores(p, smem, block(), tid & 31);
+      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, block());
     }
   } else {
     prep<type>(p, smem, tid, block() - p.state_blocks, blocks() - p.state_blocks);

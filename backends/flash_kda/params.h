@@ -63,7 +63,8 @@ struct Schedule {
   std::int32_t chunks = 0;  ///< of every sequence, without a plan
   std::int32_t works = 0;   ///< without a plan
   Plan plan{};
-  Divisor by_heads{}, by_group{}, by_depth{};   ///< value heads; those of a key head; places
+  Divisor by_items{}, by_heads{}, by_group{},
+      by_depth{};                               ///< items; value heads; those of a key head; places
   Divisor by_round{}, by_streams{}, by_rest{};  ///< without a plan: works of a round; its items; of the last
 
   // How packets pass from prep to state. Kept: all packets in order of their work. Passed: `depth` places a
@@ -89,6 +90,8 @@ struct Segments {
 
 struct Params {
   TensorMap q, k, g, v, o;
+  TensorMap first_state, last_state;               ///< boxes of 128 rows x 32 columns of a head's state
+  bool first_by_tma = false, last_by_tma = false;  ///< where strides allow it
   KdaCall call;
   Schedule schedule;
   Segments segments;

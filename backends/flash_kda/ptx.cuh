@@ -125,6 +125,10 @@ FLA_DEVICE void mbar_init_fence() {
 FLA_DEVICE void mbar_arrive(Smem bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
+/// For `count` who do not arrive themselves.
+FLA_DEVICE void mbar_arrive(Smem bar, std::uint32_t count) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(count) : "memory");
+}
 /// One arrival, and `bytes` more that copies will bring.
 FLA_DEVICE void mbar_expect(Smem bar, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
@@ -193,7 +197,7 @@ FLA_DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" 
 FLA_DEVICE void prefetch(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-/// A box of a map of rank 4: 64 channels from c, head h, tokens from t, batch b.
+/// A box of a map of rank 4, from (c, h, t, b) on.
 FLA_DEVICE void tma_load(Smem to, const TensorMap* map, Smem bar, int c, int h, int t, int b) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
@@ -271,6 +275,9 @@ FLA_DEVICE void store(Smem a, std::uint16_t x) {
 }
 FLA_DEVICE void store(Smem a, U2 x) {
   asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(a), "r"(x.x), "r"(x.y) : "memory");
+}
+FLA_DEVICE void store(Smem a, F2 x) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(a), "f"(x.x), "f"(x.y) : "memory");
 }
 FLA_DEVICE void store(Smem a, U4 x) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(a), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)

@@ -37,6 +37,15 @@ inline bool has_rows(const Parameters& x) {
   return x.data && x.dtype == DType::f32 && x.channel == 1 && x.head % 4 == 0 &&
          reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0;
 }
+/// Whether TMA can bring a head's state, whichever of its axes has neighbours.
+inline bool has_boxes(const States& x) {
+  const auto fits = [](std::int64_t count, std::int64_t step) {
+    return count <= 1 || (step > 0 && step % 4 == 0 && step < std::int64_t{1} << 38);
+  };
+  return x.data && reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.slots > 0 &&
+         x.slots < std::int64_t{1} << 31 && fits(x.slots, x.slot) && fits(2, x.head) &&
+         ((x.key == 1 && fits(2, x.value)) || (x.value == 1 && fits(2, x.key)));
+}
 /// At most: a sequence's last chunk may be short.
 inline std::int64_t chunks_at_most(const KdaCall& call) {
   return planned(call) ? call.T / kChunk + call.N : call.N * ceil_div(call.T, kChunk);
@@ -133,6 +142,7 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   const std::size_t packets =
       route.depth ? std::size_t(s.streams) * s.depth : std::size_t(chunks_at_most(call)) * call.HV;
   s.packets = carver.take<std::uint8_t>(packets * Packet::bytes, 1024);
+  s.by_items = Divisor(s.items);
   s.by_heads = Divisor(call.HV);
   s.by_group = Divisor(call.group);
   s.by_depth = Divisor(std::max(1, s.depth));

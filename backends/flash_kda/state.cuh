@@ -7,7 +7,10 @@
 /// in transposed registers, S^T divided by 16 (range of f16), Qh times 16.
 ///
 ///   warpgroup 0      a thread a warp: Kt, Qh, gamma by bulk copies -> three stages; Kr, B and, by TMA, V ->
-///                    two stages; beside prep also: which packets are ready, which have been read
+///                    two stages; beside prep also: which packets are ready, which have been read.
+///                    Before an item's packets an *opening* goes through the same stages: what the chain has
+///                    to know, and by TMA the item's first state, half through the three, half through the
+///                    two
 ///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
 ///       pack S/16 to f16 (A), decay S
 ///       wgmma  A Kt^T       m64 n64, B K-major       meanwhile V^T by ldmatrix.trans
@@ -15,7 +18,9 @@
 ///       Y^T = V^T/16 - ...  (A)
 ///       wgmma  S += Y^T Kr  m64 n128, B MN-major
 ///       wgmma  O += V^T B^T m64 n64, B K-major       meanwhile the O before -> one of two tiles
-///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row
+///                    the last state -> the stages of the item's last packet
+///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row.
+///                    Another: the last state by TMA; then the stages are free
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
@@ -26,6 +31,9 @@ struct State {
   // prep runs beside, a copy takes longer than a chunk.
   static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
   static constexpr std::uint32_t kt = 0, qh = 2 * kTile, gamma = 4 * kTile, first = gamma + 1024;
+  static constexpr std::uint32_t opening = gamma + 512;  // u32 [4]: tokens, first chunk, last chunk, bits:
+  static constexpr std::uint32_t comes = 1, leaves = 2, skipped = 4;  // the states by TMA; nothing to do
+  static constexpr std::uint32_t box = 2 * kTile;  // of a state: 128 rows of 32 f32, two in a stage
   static constexpr std::uint32_t kr = 0, b = 2 * kTile, v = 3 * kTile, rest = 5 * kTile;
   static constexpr std::uint32_t rest_at = firsts * first;
   static constexpr std::uint32_t o = rest_at + rests * rest;  // [2 in turn][2 halves][64 tokens][64]
@@ -33,8 +41,9 @@ struct State {
   static constexpr std::uint32_t first_full = bars, first_empty = bars + 24, rest_full = bars + 48,
                                  rest_empty = bars + 64;
   static constexpr std::uint32_t o_full = bars + 80, o_empty = bars + 96;  // 2 each
-  static constexpr std::uint32_t seen = bars + 112,
-                                 read = bars + 116;  // packets that are ready, that have been read
+  static constexpr std::uint32_t left = bars + 112;                        // a last state is in its stages
+  static constexpr std::uint32_t seen = bars + 120,
+                                 read = bars + 124;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
   static constexpr std::uint32_t ticks = bars + 128;  // probe builds
   static constexpr std::uint32_t bytes = bars + 1024;
@@ -48,6 +57,7 @@ struct Turn {
   FLA_DEVICE void next() {
     if (++at == count) at = 0, phase ^= 1;
   }
+  FLA_DEVICE void skip(std::uint32_t places) { at = (at + places) % count; }
 };
 
 /// Heads of 64 channels are padded to 128 with zeros, which stay zeros: nothing is read or written for them.
@@ -110,6 +120,54 @@ FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t hea
   }
 }
 
+/// Where a thread's elements of a state are among boxes of 128 rows of 32 columns, swizzled: body(address,
+/// i): elements i and, with keys as columns, i + 1. The first two boxes are at low, the others at high.
+template <class Body>
+FLA_DEVICE void for_boxes(bool keys, Smem low, Smem high, std::uint32_t wg, std::uint32_t w4,
+                          std::uint32_t lane, Body&& body) {
+  const std::uint32_t g = lane >> 2, t = lane & 3;
+  if (keys) {  // rows are v: k = 8 n + 2 t
+    const Smem at = swizzled(64 * wg + 16 * w4 + g, 8 * t);
+#pragma unroll
+    for (int n = 0; n < 16; ++n) {
+      const Smem x = (n < 8 ? low : high) + ((n >> 2) & 1) * State::box + (at ^ ((n & 3) << 5));
+      body(x, 4 * n);
+      body(x + 1024, 4 * n + 2);
+    }
+  } else {  // rows are k, columns v
+    const Smem box = (wg == 0 ? low : high) + (w4 >> 1) * State::box;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const Smem at = box + swizzled(2 * t + i, 64 * (w4 & 1) + 4 * g);
+#pragma unroll
+      for (int n = 0; n < 16; ++n) {
+        body(at + 1024 * n, 4 * n + i);
+        body((at ^ 32) + 1024 * n, 4 * n + 2 + i);
+      }
+    }
+  }
+}
+FLA_DEVICE void boxes_load(bool keys, Smem low, Smem high, std::uint32_t wg, std::uint32_t w4,
+                           std::uint32_t lane, float (&s)[64]) {
+  for_boxes(keys, low, high, wg, w4, lane, [&](Smem at, int i) {
+    if (keys) {
+      const F2 x = load_f32x2(at);
+      s[i] = x.x * 0.0625f, s[i + 1] = x.y * 0.0625f;
+    } else {
+      s[i] = load_f32(at) * 0.0625f;
+    }
+  });
+}
+FLA_DEVICE void boxes_store(bool keys, Smem low, Smem high, std::uint32_t wg, std::uint32_t w4,
+                            std::uint32_t lane, const float (&s)[64]) {
+  for_boxes(keys, low, high, wg, w4, lane, [&](Smem at, int i) {
+    if (keys)
+      store(at, F2{s[i] * 16, s[i + 1] * 16});
+    else
+      store(at, s[i] * 16);
+  });
+}
+
 /// The state before the chunk as an A operand, then what the chunk's decay leaves of it. The decay comes
 /// before the products are issued: touching accumulators while a group is in flight makes ptxas wait for it.
 FLA_DEVICE void pack_then_decay(float (&s)[64], std::uint32_t (&a)[32], Smem gamma, std::uint32_t t) {
@@ -133,60 +191,118 @@ FLA_DEVICE void image_store(float* image, std::uint32_t place, const float (&s)[
   for (int i = 0; i < 64; ++i) to[i * 256] = s[i];
 }
 
-/// All chunks of a stream, in order: body(item's number, item, chunk, number among the stream's chunks).
+/// What a stream does, in order: body(number of the item, item, segment).
+template <class Body>
+FLA_DEVICE void for_jobs(const Params& p, std::int32_t stream, Body&& body) {
+  for (std::int32_t job = stream; job < p.schedule.items * p.segments.count; job += p.schedule.streams) {
+    const std::int32_t index = job % p.schedule.by_items;
+    const Item item = item_of(p, index);
+    const Segment segment = segment_of(p, job, item.chunks);
+    if (segment.there) body(index, item, segment);
+  }
+}
+/// All chunks of a stream, in order: body(number of the item, item, chunk, number among the stream's chunks).
 template <class Body>
 FLA_DEVICE void for_chunks(const Params& p, std::int32_t stream, Body&& body) {
   std::int32_t number = 0;
-  for (std::int32_t job = stream; job < p.schedule.items * p.segments.count; job += p.schedule.streams) {
-    const std::int32_t index = job % p.schedule.items;
-    const Item item = item_of(p, index);
-    const Segment segment = segment_of(p, job, item.chunks);
+  for_jobs(p, stream, [&](std::int32_t index, const Item& item, const Segment& segment) {
     for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) body(index, item, c, number);
-  }
+  });
+}
+
+/// How a job's states come and leave: bits of its opening.
+FLA_DEVICE std::uint32_t ways_of(const Params& p, const Segment& segment, const Slots& slots) {
+  if (slots.read < 0) return State::skipped;
+  return (p.first_by_tma && segment.index == 0 ? State::comes : 0) |
+         (p.last_by_tma && segment.ends && segment.last > segment.first && slots.write >= 0 ? State::leaves
+                                                                                            : 0);
+}
+/// Half a state, by one thread: boxes 0 and 1, or 2 and 3.
+FLA_DEVICE void state_comes(const Params& p, Smem stage, Smem full, std::uint32_t half, const Item& item,
+                            const Slots& slots) {
+  mbar_expect(full, 2 * State::box);
+  for (std::uint32_t i = 0; i < 2; ++i)
+    tma_load(stage + i * State::box, &p.first_state, full, 32 * (2 * half + i), 0, item.head,
+             static_cast<std::int32_t>(slots.read));
+}
+
+/// Until nobody reads the stage any more, and a last state has left it.
+FLA_DEVICE void wait_for_stage(Smem empty, std::uint32_t phase, Patience& patience) {
+  mbar_wait(empty, phase ^ 1, patience);
+  fence_async_shared();
 }
 
 /// Warpgroup 0, warps 0 and 3, one thread each: the first parts of packets; the rest and V.
 FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
   Turn<State::firsts> turn;
-  for_chunks(p, stream, [&](std::int32_t index, const Item&, std::int32_t c, std::int32_t number) {
-    const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
-    const std::uint8_t* const packet =
-        p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
-    if (number >= std::int32_t(State::firsts))
-      mbar_wait(smem + State::first_empty + 8 * turn.at, turn.phase ^ 1, patience);
-    mbar_expect(full, 4 * kTile + 512);
-    if (p.schedule.ready) {
-      wait_shared_at_least(smem + State::seen, number + 1, patience);
-      fence_async_global();
+  std::int32_t number = 0;
+  for_jobs(p, stream, [&](std::int32_t index, const Item& item, const Segment& segment) {
+    const Slots slots = slots_of(p.call, item.n);
+    const std::uint32_t ways = ways_of(p, segment, slots);
+    {
+      const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
+      wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
+      store(stage + State::opening,
+            U4{std::uint32_t(item.tokens), std::uint32_t(segment.first), std::uint32_t(segment.last), ways});
+      if (ways & State::comes)
+        state_comes(p, stage, full, 0, item, slots);
+      else
+        mbar_arrive(full);
+      turn.next();
     }
-    bulk_load(stage + State::kt, packet + Packet::kt, 4 * kTile, full);
-    bulk_load(stage + State::gamma, packet + Packet::gamma, 512, full);
-    turn.next();
+    for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
+      const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
+      const std::uint8_t* const packet =
+          p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
+      wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
+      mbar_expect(full, 4 * kTile + 512);
+      if (p.schedule.ready) {
+        wait_shared_at_least(smem + State::seen, number + 1, patience);
+        fence_async_global();
+      }
+      bulk_load(stage + State::kt, packet + Packet::kt, 4 * kTile, full);
+      bulk_load(stage + State::gamma, packet + Packet::gamma, 512, full);
+      turn.next();
+    }
   });
 }
 FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
   Turn<State::rests> turn;
-  for_chunks(p, stream, [&](std::int32_t index, const Item& item, std::int32_t c, std::int32_t number) {
-    const Smem full = smem + State::rest_full + 8 * turn.at,
-               stage = smem + State::rest_at + State::rest * turn.at;
-    const std::uint8_t* const packet =
-        p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
-    if (number >= std::int32_t(State::rests)) {
-      mbar_wait(smem + State::rest_empty + 8 * turn.at, turn.phase ^ 1, patience);
-      store_release_shared(smem + State::read, number + 1 - State::rests);
+  std::int32_t number = 0;
+  std::uint32_t before = 0;  // whether what went through the stages before is a packet
+  static_assert(State::rests == 2);
+  const auto wait = [&](std::uint32_t packet) {
+    wait_for_stage(smem + State::rest_empty + 8 * turn.at, turn.phase, patience);
+    store_release_shared(smem + State::read, number - before);
+    before = packet;
+  };
+  for_jobs(p, stream, [&](std::int32_t index, const Item& item, const Segment& segment) {
+    const Slots slots = slots_of(p.call, item.n);
+    if (ways_of(p, segment, slots) & State::comes) {
+      wait(0);
+      state_comes(p, smem + State::rest_at + State::rest * turn.at, smem + State::rest_full + 8 * turn.at, 1,
+                  item, slots);
+      turn.next();
     }
-    mbar_expect(full, 5 * kTile);
-    for (int h = 0; h < 2; ++h)
-      tma_load(stage + State::v + h * kTile, &p.v, full, 64 * h, item.head, item.begin + c * kChunk,
-               item.batch);
-    if (p.schedule.ready) {
-      wait_shared_at_least(smem + State::seen, number + 1, patience);
-      fence_async_global();
+    for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
+      const Smem full = smem + State::rest_full + 8 * turn.at,
+                 stage = smem + State::rest_at + State::rest * turn.at;
+      const std::uint8_t* const packet =
+          p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
+      wait(1);
+      mbar_expect(full, 5 * kTile);
+      for (int h = 0; h < 2; ++h)
+        tma_load(stage + State::v + h * kTile, &p.v, full, 64 * h, item.head, item.begin + c * kChunk,
+                 item.batch);
+      if (p.schedule.ready) {
+        wait_shared_at_least(smem + State::seen, number + 1, patience);
+        fence_async_global();
+      }
+      bulk_load(stage + State::kr, packet + Packet::kr, 3 * kTile, full);
+      turn.next();
     }
-    bulk_load(stage + State::kr, packet + Packet::kr, 3 * kTile, full);
-    turn.next();
   });
   store_release_shared(smem + State::read, State::all_read);
 }
@@ -240,6 +356,37 @@ FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, st
   if (lane == 0) bulk_wait();
 }
 
+/// Warpgroup 3, another warp's thread: last states from the stages of their last packet, which are free then.
+FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
+  Patience patience;
+  Turn<State::firsts> first;
+  Turn<State::rests> rest;
+  std::uint32_t phase = 0;
+  for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
+    const Slots slots = slots_of(p.call, item.n);
+    const std::uint32_t ways = ways_of(p, segment, slots), chunks = segment.last - segment.first;
+    first.skip(chunks);  // with the opening that of the last packet
+    rest.skip(chunks + (ways & State::comes ? 1 : 0));
+    if (ways & State::leaves) {
+      const std::uint32_t rest_before = (rest.at + State::rests - 1) % State::rests;
+      mbar_wait(smem + State::left, phase, patience);
+      phase ^= 1;
+      fence_async_shared();
+      for (std::uint32_t i = 0; i < 4; ++i)
+        tma_store(&p.last_state,
+                  smem + (i < 2 ? State::first * first.at : State::rest_at + State::rest * rest_before) +
+                      (i & 1) * State::box,
+                  32 * i, 0, item.head, static_cast<std::int32_t>(slots.write));
+      bulk_commit();
+      bulk_wait_read();
+      mbar_arrive(smem + State::first_empty + 8 * first.at, 8);
+      mbar_arrive(smem + State::rest_empty + 8 * rest_before, 8);
+    }
+    first.skip(1);
+  });
+  bulk_wait();
+}
+
 /// Warpgroup wg (0 or 1) of the two that hold the state.
 template <Half16 type>
 FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std::uint32_t wg,
@@ -257,16 +404,39 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
   Turn<State::rests> rest;
 
   for (std::int32_t job = stream; job < schedule.items * p.segments.count; job += schedule.streams) {
-    const Item item = item_of(p, job % schedule.items);
-    const Segment segment = segment_of(p, job, item.chunks);
-    if (!segment.there) continue;
-    const Slots slots = slots_of(p.call, item.n);
-    const bool skipped = slots.read < 0;
+    if (p.segments.count > 1 && !segment_of(p, job, item_of(p, job % schedule.by_items).chunks).there)
+      continue;
+    std::int32_t tokens, begin, end;
+    std::uint32_t ways;
     float s[64];
-    if (segment.index == 0)
-      state_load(p, slots.read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
-    else
-      image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
+    {
+      const Smem stage = smem + State::first * first.at;
+      mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+      warp_sync();
+      U4 opening{};
+      if (lane == 0) opening = load_u32x4(stage + State::opening);
+      tokens = uniform(opening.x), begin = uniform(opening.y), end = uniform(opening.z);
+      ways = uniform(opening.w);
+      if (ways & State::comes) {
+        mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
+        warp_sync();
+        boxes_load(p.call.initial_state.key == 1, stage, smem + State::rest_at + State::rest * rest.at, wg,
+                   w4, kept(lane), s);
+        warp_sync();
+        if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+        rest.next();
+      } else {
+        const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
+        const Segment segment = segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks);
+        if (segment.index == 0)
+          state_load(p, slots_of(p.call, item.n).read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
+        else
+          image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
+        warp_sync();
+      }
+      if (lane == 0) mbar_arrive(smem + State::first_empty + 8 * first.at);
+      first.next();
+    }
 
     probe.mark(0);
     std::uint32_t out[16];  // O^T of the chunk before, 16-bit pairs (token, token + 1)
@@ -283,7 +453,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         mbar_arrive(smem + State::o_full + 8 * at);  // the proxy fence is the storing warp's: it has time
     };
 
-    for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
+    for (std::int32_t c = begin; c < end; ++c, ++number) {
       const Smem stage = smem + State::first * first.at,
                  later = smem + State::rest_at + State::rest * rest.at;
       mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
@@ -307,7 +477,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       const Smem values = later + State::v + wg * kTile + fragment();
 #pragma unroll
       for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, values + j * 2048);
-      if (const std::int32_t rows = item.tokens - c * kChunk;
+      if (const std::int32_t rows = tokens - c * kChunk;
           rows < kChunk) {  // past the end there may be anything
 #pragma unroll
         for (int i = 0; i < 16; ++i) {
@@ -341,10 +511,11 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
 #pragma unroll
       for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
       wgmma_commit();
-      if (c > segment.first) write_o(number - 1);
+      if (c > begin) write_o(number - 1);
       probe.mark(4);
-      wgmma_wait<2>();  // Kt and Qh are done with
-      if (lane == 0) mbar_arrive(smem + State::first_empty + 8 * first.at);
+      wgmma_wait<2>();                                            // Kt and Qh are done with
+      const bool stays = (ways & State::leaves) && c + 1 == end;  // the last state goes there
+      if (lane == 0 && !stays) mbar_arrive(smem + State::first_empty + 8 * first.at);
       first.next();
       probe.mark(6);
       wgmma_wait<0>();
@@ -353,20 +524,29 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(7);
 
       warp_sync();
-      if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+      if (lane == 0 && !stays) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
       rest.next();
 #pragma unroll
       for (int i = 0; i < 16; ++i) {
         out[i] = type == Half16::bf16 ? pack_bf16(o[2 * i], o[2 * i + 1]) : pack_f16(o[2 * i], o[2 * i + 1]);
-        if (skipped) out[i] = 0;
+        if (ways & State::skipped) out[i] = 0;
       }
       probe.mark(8);
     }
-    if (segment.last > segment.first) write_o(number - 1);
-    if (!skipped && segment.ends) {
+    if (end > begin) write_o(number - 1);
+    if (ways & State::leaves) {
+      const std::uint32_t first_at = (first.at + State::firsts - 1) % State::firsts,
+                          rest_at = (rest.at + State::rests - 1) % State::rests;
+      barrier(8, 256);  // nobody reads the packet any more
+      boxes_store(p.call.final_state.key == 1, smem + State::first * first_at,
+                  smem + State::rest_at + State::rest * rest_at, wg, w4, kept(lane), s);
+      warp_sync();
+      if (lane == 0) mbar_arrive(smem + State::left);
+    } else if (!(ways & State::skipped)) {
       // Found again: over the chunks it would take registers.
-      const Item same = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.items);
-      state_store(p, slots_of(p.call, same.n).write, same.head, v_row(kept(lane)), kept(lane) & 3, s);
+      const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
+      if (segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks).ends)
+        state_store(p, slots_of(p.call, item.n).write, item.head, v_row(kept(lane)), kept(lane) & 3, s);
     }
     probe.mark(9);
   }

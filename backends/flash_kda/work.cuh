@@ -81,7 +81,7 @@ struct Segment {
 };
 FLA_DEVICE Segment segment_of(const Params& p, std::int32_t job, std::int32_t chunks) {
   const Segments& segments = p.segments;
-  const std::int32_t item = job % p.schedule.items, index = job / p.schedule.items;
+  const std::int32_t index = job / p.schedule.by_items, item = job - index * p.schedule.items;
   const std::int32_t first = index == 0 ? 0 : index * segments.length;
   const std::int32_t last = chunks - first < segments.length ? chunks : first + segments.length;
   return {item, index, first, last, index == 0 || first < chunks, last >= chunks};

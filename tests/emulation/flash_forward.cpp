@@ -167,6 +167,19 @@ TensorMap map_of(const TensorView& x, std::uint32_t tokens) {
                     std::array<std::uint32_t, 4>{64, 1, tokens, 1});
 }
 
+/// A box is 128 rows x 32 columns of a head's state.
+TensorMap map_of(const KdaCall& call, const cuda::States& states) {
+  const bool keys = states.key == 1;
+  const auto size = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  return tensor_map(
+      states.data, 4,
+      std::array{size(keys ? call.K : call.V), size(keys ? call.V : call.K), size(call.HV),
+                 size(states.slots)},
+      std::array{4 * size(keys ? states.value : states.key), call.HV > 1 ? 4 * size(states.head) : 256,
+                 states.slots > 1 ? 4 * size(states.slot) : 256},
+      std::array<std::uint32_t, 4>{32, 128, 1, 1});
+}
+
 }  // namespace
 
 ForwardResult run(const Forward& forward, const Options& options) {
@@ -200,6 +213,11 @@ ForwardResult run(const Forward& forward, const Options& options) {
     params.v = map_of(args.v, 64);
     params.o = map_of(placed.padded_o(), 64);
   }
+
+  params.first_by_tma = flash_kda::has_boxes(call.initial_state);
+  params.last_by_tma = flash_kda::has_boxes(call.final_state);
+  if (params.first_by_tma) params.first_state = map_of(call, call.initial_state);
+  if (params.last_by_tma) params.last_state = map_of(call, call.final_state);
 
   flash_kda::Params states = params;  // of the last kernel
   std::vector<Kernel> kernels;

@@ -71,6 +71,9 @@ FLA_DEVICE void mbar_init(Smem bar, std::uint32_t arrivals, FLA_SITE) {
 }
 FLA_DEVICE void mbar_init_fence(FLA_SITE) { emulation::fence_async({file, line}); }
 FLA_DEVICE void mbar_arrive(Smem bar, FLA_SITE) { emulation::mbar_arrive(bar, {file, line}); }
+FLA_DEVICE void mbar_arrive(Smem bar, std::uint32_t count, FLA_SITE) {
+  for (std::uint32_t i = 0; i < count; ++i) emulation::mbar_arrive(bar, {file, line});
+}
 FLA_DEVICE void mbar_expect(Smem bar, std::uint32_t bytes, FLA_SITE) {
   emulation::mbar_expect(bar, bytes, {file, line});
 }
@@ -138,6 +141,7 @@ FLA_DEVICE U4 load_u32x4(Smem a, FLA_SITE) { return load_shared<U4>(a, {file, li
 FLA_DEVICE void store(Smem a, float x, FLA_SITE) { emulation::store(a, &x, sizeof x, {file, line}); }
 FLA_DEVICE void store(Smem a, std::uint32_t x, FLA_SITE) { emulation::store(a, &x, sizeof x, {file, line}); }
 FLA_DEVICE void store(Smem a, std::uint16_t x, FLA_SITE) { emulation::store(a, &x, sizeof x, {file, line}); }
+FLA_DEVICE void store(Smem a, F2 x, FLA_SITE) { emulation::store(a, &x, sizeof x, {file, line}); }
 FLA_DEVICE void store(Smem a, U2 x, FLA_SITE) { emulation::store(a, &x, sizeof x, {file, line}); }
 FLA_DEVICE void store(Smem a, U4 x, FLA_SITE) { emulation::store(a, &x, sizeof x, {file, line}); }
 FLA_DEVICE void store(Smem a, F4 x, FLA_SITE) { emulation::store(a, &x, sizeof x, {file, line}); }
