@@ -71,9 +71,9 @@ struct Prep {
   // of the first place. u32 [4]: the slice of the last work; how many works; the packet stored, its number
   static constexpr std::uint32_t cursor = record + 64;
   static constexpr std::uint32_t room = cursor + 16;
-  static constexpr std::uint32_t bar_g = room + 8, bar_qk = bar_g + 8, bar_scaled = bar_g + 16,
-                                 bar_left = bar_g + 24, bar_free = bar_g + 32;
-  static constexpr std::uint32_t ticks = bar_g + 40;  // probe builds: u32 [2][16]
+  static constexpr std::uint32_t bar_g = room + 8, bar_qk = bar_g + 8, bar_left = bar_g + 16,
+                                 bar_free = bar_g + 24;
+  static constexpr std::uint32_t ticks = bar_g + 32;  // probe builds: u32 [2][16]
   static constexpr std::uint32_t end = ticks + 128;
   static constexpr std::uint32_t bytes = (end + 1023) / 1024 * 1024;
 };
@@ -562,6 +562,9 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
 /// Where a work stands in the records of a place: two, in turn. rows = 0: there is no work, nor any after it.
 FLA_DEVICE Smem record_of(Smem at, std::uint32_t turn) { return at + Prep::record + 32 * turn; }
 
+/// The barrier at which the folding warps wait for a place's scaled work; the scaling warps go on.
+FLA_DEVICE std::uint32_t scaled_in(std::uint32_t place) { return 4 + place; }
+
 /// Steps 2 and 3, warps 0 to 7: g, q, k of one work after the other to what the pairs and the folds multiply.
 template <Half16 type>
 FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
@@ -674,7 +677,7 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
       prep_copies<type>(at, x0, warp, lane, a);
     }
     warp_sync();
-    if (lane == 0) mbar_arrive(at + Prep::bar_scaled);
+    barrier_arrive(scaled_in(n & 1), 2 * Prep::threads);
     probe.mark(6);
   }
   probe.end(p.probe ? p.probe + (block() * 4 + wg) * 16 : nullptr);
@@ -759,8 +762,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     store(to + 128, lane + 32 < rows ? beta_of(call, element(rest.beta[1], call.beta.dtype)) : 0.0f);
     store(at + Prep::bias + 16 * lane, rest.bias);
     if (lane == 0) store(at + Prep::bias + 512, element(rest.A_log, call.A_log.dtype));
-    warp_sync();
-    if (lane == 0) mbar_arrive(at + Prep::bar_g);
+    mbar_arrive(at + Prep::bar_g);
   };
   const auto load_g = [&](Smem at, std::uint32_t turn) {
     const U4 work = load_u32x4(record_of(at, turn));
@@ -823,8 +825,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     const Smem at = smem + (n & 1) * Prep::bytes, other = smem + (~n & 1) * Prep::bytes;
     if (load_u32(record_of(at, turn) + 12) == 0) break;
     const Smem beta = at + Prep::beta + 256 * turn;
-    mbar_wait(at + Prep::bar_scaled, turn, patience);
-    warp_sync();
+    barrier(scaled_in(n & 1), 2 * Prep::threads);
     fence_async_shared();
     probe.mark(8);
 
@@ -925,9 +926,8 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
   if (tid == 0) {
     for (std::uint32_t i = 0; i < 2; ++i) {
       const Smem at = smem + i * Prep::bytes;
-      mbar_init(at + Prep::bar_g, 2);
+      mbar_init(at + Prep::bar_g, 1 + 32);  // who asks for g; a warp's lanes
       mbar_init(at + Prep::bar_qk, 4);
-      mbar_init(at + Prep::bar_scaled, Prep::threads / 32);
       mbar_init(at + Prep::bar_left, 1);
       mbar_init(at + Prep::bar_free, 4);
     }

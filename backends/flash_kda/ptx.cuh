@@ -73,6 +73,10 @@ FLA_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xfffff
 FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+/// Arrives at a barrier that others wait at, and goes on: they see what was written before.
+FLA_DEVICE void barrier_arrive(std::uint32_t id, std::uint32_t threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 template <int count>
 FLA_DEVICE void registers_down() {
   cutlass::arch::warpgroup_reg_dealloc<count>();

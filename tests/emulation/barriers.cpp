@@ -138,23 +138,45 @@ std::uint32_t from_first_lane(std::uint32_t x, Site site) {
   return x;
 }
 
-void barrier(std::uint32_t id, std::uint32_t threads, Site site) {
-  static constexpr std::array names{"barrier 0",  "barrier 1",  "barrier 2",  "barrier 3",
-                                    "barrier 4",  "barrier 5",  "barrier 6",  "barrier 7",
-                                    "barrier 8",  "barrier 9",  "barrier 10", "barrier 11",
-                                    "barrier 12", "barrier 13", "barrier 14", "barrier 15"};
-  if (machine().leaves_out("barrier", site)) return;
+namespace {
+
+Meeting& named_barrier(std::uint32_t id, std::uint32_t threads, Site site) {
   Machine& m = machine();
   Thread& mine = self();
-  if (id >= names.size() || threads == 0 || threads % 32 != 0 ||
-      threads > mine.block->launch->kernel->threads)
+  if (id >= 16 || threads == 0 || threads % 32 != 0 || threads > mine.block->launch->kernel->threads)
     m.stop(Fault::misuse, m.name(mine) + " is in barrier " + std::to_string(id) + " of " +
                               std::to_string(threads) + " threads (" + text_of(site) +
                               "), expected an id below 16 and a multiple of 32 threads, at most "
                               "those of the block");
-  Meeting& meeting = mine.block->barriers[id];
-  m.meet(meeting, names[id], threads, meeting.instruction ? meeting.arrived : 0, mine, site,
-         [&](const std::vector<Thread*>& all) { m.synchronise(all); });
+  return mine.block->barriers[id];
+}
+const char* name_of_barrier(std::uint32_t id) {
+  static constexpr std::array names{"barrier 0",  "barrier 1",  "barrier 2",  "barrier 3",
+                                    "barrier 4",  "barrier 5",  "barrier 6",  "barrier 7",
+                                    "barrier 8",  "barrier 9",  "barrier 10", "barrier 11",
+                                    "barrier 12", "barrier 13", "barrier 14", "barrier 15"};
+  return names.at(id);
+}
+/// Who waits knows afterwards what everybody knew; who went on knows nothing of the others.
+void end_barrier(Meeting& meeting) {
+  for (Thread* thread : meeting.here) thread->known.join(meeting.gone);
+  machine().synchronise(meeting.here);
+  meeting.gone = {};
+}
+
+}  // namespace
+
+void barrier(std::uint32_t id, std::uint32_t threads, Site site) {
+  if (machine().leaves_out("barrier", site)) return;
+  Meeting& meeting = named_barrier(id, threads, site);
+  machine().meet(meeting, name_of_barrier(id), threads, meeting.instruction ? meeting.arrived : 0, self(),
+                 site, [&](const std::vector<Thread*>&) { end_barrier(meeting); });
+}
+
+void barrier_arrive(std::uint32_t id, std::uint32_t threads, Site site) {
+  if (machine().leaves_out("barrier_arrive", site)) return;
+  Meeting& meeting = named_barrier(id, threads, site);
+  machine().pass(meeting, name_of_barrier(id), threads, site, [&] { end_barrier(meeting); });
 }
 
 void wait_for_kernel_before(Site site) {

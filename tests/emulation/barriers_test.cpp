@@ -63,6 +63,33 @@ TEST(Emulation, NamedBarriersOrderTheirThreadsAlone) {
   }
 }
 
+/// A warp leaves numbers and goes on; another waits for them.
+TEST(Emulation, NamedBarriersLetProducersGoOn) {
+  for (const bool arrives : {true, false}) {
+    for (const std::uint64_t seed : {0, 1, 2}) {
+      Device device;
+      const auto results = device.buffer<std::uint32_t>("results", 32);
+      const Kernel kernel{.name = "goes on", .threads = 64, .shared_bytes = 512, .body = [&](Smem smem) {
+                            std::uint32_t sum = 0;
+                            for (std::uint32_t turn = 0; turn < 2; ++turn) {
+                              const Smem at = smem + 128 * turn;
+                              if (thread() < 32) {
+                                store(at + 4 * thread(), 10 * thread() + turn);
+                                if (arrives) barrier_arrive(1 + turn, 64);
+                              } else {
+                                if (arrives) barrier(1 + turn, 64);
+                                sum += load_u32(at + 4 * (63 - thread()));
+                              }
+                            }
+                            if (thread() >= 32) results[thread() - 32] = sum;
+                          }};
+      const std::string found = text_of(device.run({kernel}, {.seed = seed}));
+      EXPECT_EQ(found.empty(), arrives) << found;
+      for (std::uint32_t i = 0; arrives && i < 32; ++i) EXPECT_EQ(results[i], 20 * (31 - i) + 1);
+    }
+  }
+}
+
 /// A ring of two stages between a producer and a warp of consumers, for more rounds than there are stages.
 TEST(Emulation, MbarriersHandStagesBackAndForth) {
   for (const std::uint64_t seed : {0, 1, 2, 3}) {

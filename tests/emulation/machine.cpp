@@ -200,8 +200,7 @@ void Machine::poll(const Wait& wait) {
   sleep(wait);
 }
 
-bool Machine::join(Meeting& meeting, const char* instruction, std::uint32_t threads, std::uint32_t place,
-                   void* brought, Site site) {
+void Machine::come(Meeting& meeting, const char* instruction, std::uint32_t threads, Site site) {
   Thread& thread = self();
   thread.last = site;
   if (!meeting.instruction) {
@@ -210,10 +209,18 @@ bool Machine::join(Meeting& meeting, const char* instruction, std::uint32_t thre
     meeting.brought.assign(threads, nullptr);
   }
   if (std::strcmp(meeting.instruction, instruction) != 0 || meeting.threads != threads)
-    stop(Fault::misuse, name(thread) + " is in " + instruction + " of " + count_of(threads, "thread") + " (" +
-                            text_of(site) + ") where " + name(*meeting.here.front()) + " is in " +
-                            meeting.instruction + " of " + count_of(meeting.threads, "thread") + " (" +
-                            text_of(meeting.here.front()->last) + ")");
+    stop(Fault::misuse,
+         name(thread) + " is in " + instruction + " of " + count_of(threads, "thread") + " (" +
+             text_of(site) + ") where " +
+             (meeting.here.empty() ? "others have been" : name(*meeting.here.front()) + " is") + " in " +
+             meeting.instruction + " of " + count_of(meeting.threads, "thread") +
+             (meeting.here.empty() ? "" : " (" + text_of(meeting.here.front()->last) + ")"));
+}
+
+bool Machine::join(Meeting& meeting, const char* instruction, std::uint32_t threads, std::uint32_t place,
+                   void* brought, Site site) {
+  Thread& thread = self();
+  come(meeting, instruction, threads, site);
   meeting.brought[place] = brought;
   meeting.here.push_back(&thread);
   if (++meeting.arrived == threads) return true;

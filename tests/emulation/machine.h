@@ -67,8 +67,9 @@ struct Thread {
 struct Meeting {
   const char* instruction = nullptr;  ///< null: nobody is here
   std::uint32_t threads = 0, arrived = 0;
-  std::vector<void*> brought{};  ///< by each of them, in the order of their places
+  std::vector<void*> brought{};  ///< by each of them, in the order of their places; null: who has gone on
   std::vector<Thread*> here{};
+  Knowledge gone{};  ///< what those knew who arrived and went on
 };
 
 struct Mbarrier {
@@ -141,6 +142,16 @@ class Machine {
     part(meeting);
   }
 
+  /// The same for one who brings nothing and does not wait.
+  template <class Act>
+  void pass(Meeting& meeting, const char* instruction, std::uint32_t threads, Site site, const Act& act) {
+    come(meeting, instruction, threads, site);
+    meeting.gone.join(released(self()));
+    if (++meeting.arrived < threads) return;
+    act();
+    part(meeting);
+  }
+
   // ---- knowledge
 
   Agents& agents() { return agents_; }
@@ -174,6 +185,7 @@ class Machine {
   std::string name(const Thread& thread) const;  ///< "thread 3 of block 0 of prep"
 
  private:
+  void come(Meeting& meeting, const char* instruction, std::uint32_t threads, Site site);
   bool join(Meeting& meeting, const char* instruction, std::uint32_t threads, std::uint32_t place,
             void* brought, Site site);
   void part(Meeting& meeting);

@@ -42,6 +42,9 @@ FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from, FLA_SITE) {
 FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier(id, threads, {file, line});
 }
+FLA_DEVICE void barrier_arrive(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
+  emulation::barrier_arrive(id, threads, {file, line});
+}
 template <int count>
 FLA_DEVICE void registers_down() {}
 template <int count>
