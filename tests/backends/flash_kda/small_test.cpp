@@ -1,0 +1,88 @@
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include "fla/core/device_memory.h"
+#include "tests/backends/flash_kda/flash_test.h"
+
+/// A few small calls of every route and path: what compute-sanitizer watches, which makes each of them a
+/// hundred times dearer.
+namespace {
+
+using fla::DType;
+using fla::cases::KdaCase;
+using fla::cases::KdaData;
+using fla::cases::KdaSpec;
+using fla::cases::make_kda_case;
+
+/// Every allocation by itself, so that what is written beside it is found, and full of NaN: what is read
+/// before it was written is found in the results. initcheck does not see the bulk copies that write packets,
+/// and would take what state reads for uninitialised.
+class SmallFlash : public fla_test::FlashTest {
+ protected:
+  void SetUp() override {
+    fla_test::FlashTest::SetUp();
+    if (IsSkipped()) return;
+    fla::set_device_allocator(
+        {[](void*, std::size_t bytes, fla::Device, fla::Stream stream) -> void* {
+           void* memory = nullptr;
+           if (cudaMalloc(&memory, bytes) != cudaSuccess) return nullptr;
+           (void)cudaMemsetAsync(memory, 0xff, bytes, static_cast<cudaStream_t>(stream.handle));
+           return memory;
+         },
+         [](void*, void* memory, std::size_t, fla::Device, fla::Stream) { (void)cudaFree(memory); },
+         nullptr});
+  }
+  void TearDown() override { fla::set_device_allocator({}); }
+
+  static void expect_right(const KdaSpec& spec) {
+    const KdaCase made = make_kda_case(spec);
+    const fla_test::Errors errors = fla_test::errors_of(made.args);
+    EXPECT_LE(errors.o, 3.5e-3) << fla::conformance::describe(made.args);
+    EXPECT_LE(errors.final_state, 1e-3) << fla::conformance::describe(made.args);
+  }
+};
+
+TEST_F(SmallFlash, IsRightOnEveryRoute) {
+  const fla::KdaArgs options{.output_final_state = true, .use_qk_l2norm_in_kernel = true};
+  expect_right({.T = 200, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16, .options = options});
+  expect_right({.H = 1,
+                .HV = 2,
+                .K = 128,
+                .V = 128,
+                .lengths = {10, 70, 0, 200},
+                .dtype = DType::f16,
+                .options = options});
+  expect_right({.T = 1500, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .options = options});
+}
+
+TEST_F(SmallFlash, IsRightWithEveryOption) {
+  for (const bool v_first : {false, true}) {
+    expect_right({.B = 2,
+                  .T = 150,
+                  .H = 2,
+                  .K = v_first ? 64 : 128,
+                  .V = 128,
+                  .dtype = DType::bf16,
+                  .gate_dtype = v_first ? DType::bf16 : DType::f32,
+                  .pool = 5,
+                  .options = {.output_final_state = true,
+                              .use_qk_l2norm_in_kernel = true,
+                              .use_gate_in_kernel = true,
+                              .use_beta_sigmoid_in_kernel = true,
+                              .lower_bound = -5.0f,
+                              .state_v_first = v_first}});
+  }
+}
+
+TEST_F(SmallFlash, IsRightWithoutAReference) {
+  for (const KdaData data : {KdaData::strong, KdaData::resets})
+    expect_right({.T = 130,
+                  .H = 1,
+                  .K = 128,
+                  .V = 64,
+                  .dtype = DType::f16,
+                  .data = data,
+                  .options = {.output_final_state = true, .use_qk_l2norm_in_kernel = true}});
+}
+
+}  // namespace
