@@ -20,8 +20,13 @@
 ///   scale: warps 0 to 7
 ///   2  gates     warp: 8 tokens, lane: 4 channels          g -> a (registers); products over the 8 -> run
 ///      norms     warp: 16 tokens of q or of k, by mma      raw -> diagonal of X X^T -> factor
-///      ------------ barrier; exact or not, by vote: a run of 8 that decays by more than 2^-59
-///   3  copies    as gates; scales: running products of a   raw -> in place q, k D(mid -> i) (bf16: range);
+///      ------------ barrier; how, by vote: gentle where no run of 8 decays by more than 2^-2, exact where
+///      one
+///                   does by more than 2^-59, or else steep
+///   3  copies    as gates; scales: running products of a   raw -> in place q, k D(mid -> i) (steep: bf16,
+///   for
+///                                                          the range; gentle: f16, for slow gates' errors
+///                                                          add up)
 ///                mid: after 16 tokens of a block           k D(i -> mid_1) -> g;
 ///                                                          k D(i -> mid_0) -> packet.b;
 ///                                                          Q~, K~, Kr (f16) -> packet
@@ -92,21 +97,28 @@ FLA_DEVICE void unpack4(U2 r, float (&x)[4]) {
 FLA_DEVICE void store_f16(Smem a, const float (&x)[4], const float (&s)[4]) {
   store(a, U2{pack_f16(x[0] * s[0], x[1] * s[1]), pack_f16(x[2] * s[2], x[3] * s[3])});
 }
-FLA_DEVICE void store_bf16(Smem a, const float (&x)[4], const float (&s)[4]) {
-  store(a, U2{pack_bf16(x[0] * s[0], x[1] * s[1]), pack_bf16(x[2] * s[2], x[3] * s[3])});
+/// What the pairs multiply.
+template <Half16 pairs>
+FLA_DEVICE void store_pairs(Smem a, const float (&x)[4]) {
+  store(a, pairs == Half16::bf16 ? U2{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])}
+                                 : U2{pack_f16(x[0], x[1]), pack_f16(x[2], x[3])});
 }
-FLA_DEVICE void store_bf16(Smem a, const float (&x)[4]) {
-  store(a, U2{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])});
+template <Half16 pairs>
+FLA_DEVICE void store_pairs(Smem a, const float (&x)[4], const float (&s)[4]) {
+  const float y[4] = {x[0] * s[0], x[1] * s[1], x[2] * s[2], x[3] * s[3]};
+  store_pairs<pairs>(a, y);
 }
 FLA_DEVICE void load4(Smem a, float (&x)[4]) {
   const F4 v = load_f32x4(a);
   x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
 }
 
-/// Whether a run of 8 tokens decays too much for a reference: every warp's vote.
-FLA_DEVICE bool is_exact(Smem at) {
+/// How a work is scaled, by what a run of 8 tokens decays at most: every warp's vote.
+enum class Way : std::uint32_t { gentle, steep, exact };
+FLA_DEVICE Way way_of(Smem at) {
   const U4 x = load_u32x4(at + Prep::vote), y = load_u32x4(at + Prep::vote + 16);
-  return uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w) != 0;
+  const std::uint32_t votes = uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w);
+  return votes > 1 ? Way::exact : Way(votes);
 }
 
 /// The chunk's tile rows of a thread: token 8 warp + j is at row_of(x0, j) in a 64-row tile at offset 0.
@@ -121,7 +133,7 @@ FLA_DEVICE Smem row_of(Smem x0, int j) { return (x0 ^ (j << 4)) + j * 128; }
 ///   -> g, and in block 0
 ///             to mid_0 -> packet.b (one chain through mid_0 would lose D from mid_0 to mid_1, which can be
 ///             below 2^-149 while its products matter)
-template <Half16 type>
+template <Half16 type, Half16 pairs>
 FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
                             const float (&a)[8][4]) {
   const std::uint32_t block = warp >> 2, w4 = warp & 3;
@@ -189,8 +201,8 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
         q[c] = (q[c] * f[j].x) * x[c];
         km[c] = k[j][c] * x[c];
       }
-      store_bf16(at + q_rows, q);
-      store_bf16(at + q_rows + 4096, km);
+      store_pairs<pairs>(at + q_rows, q);
+      store_pairs<pairs>(at + q_rows + 4096, km);
       store_f16(at + Packet::qh, q, mid);
       store_f16(at + Packet::kt, km, mid);
     }
@@ -208,8 +220,8 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
       }
     }
     store_f16(at + Packet::kr, k[j], to_end);
-    store_bf16(at + Prep::g, k[j], to_mid1);
-    if (block == 0) store_bf16(at + to_k0, k[j], to_mid);
+    store_pairs<pairs>(at + Prep::g, k[j], to_mid1);
+    if (block == 0) store_pairs<pairs>(at + to_k0, k[j], to_mid);
   }
 }
 
@@ -343,19 +355,25 @@ FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid, std::uint32_t team) {
 
 /// Steps 4 and 5 of one warpgroup, one code for both blocks. Rows 0-31 of the accumulators are q tokens,
 /// 32-63 k tokens of its block; columns 32-63 of block 0 are of no meaning, and masked or never read.
-FLA_DEVICE void prep_pairs(Smem smem, Smem beta, std::uint32_t wg, std::uint32_t w4, std::uint32_t lane,
-                           std::uint32_t team) {
+FLA_DEVICE void prep_pairs(Smem smem, Smem beta, bool steep, std::uint32_t wg, std::uint32_t w4,
+                           std::uint32_t lane, std::uint32_t team) {
   float d[32];
   const std::uint64_t da = k_major(smem + Prep::raw + wg * 16384);
   const std::uint64_t db = k_major(smem + (wg == 0 ? Prep::k0 : Prep::g));
   const std::uint64_t half = (wg == 0 ? kTile / 2 : kTile) >> 4;
-  wgmma_fence();
+  const auto multiply = [&]<Half16 pairs> {
+    wgmma_fence();
 #pragma unroll
-  for (int kk = 0; kk < 8; ++kk)
-    wgmma_ss<64, Half16::bf16, 0>(d, da + k_step(kk), db + k_step(kk & 3) + (kk >> 2) * half, kk > 0);
-  wgmma_commit();
-  wgmma_wait<0>();
-  keep(d);
+    for (int kk = 0; kk < 8; ++kk)
+      wgmma_ss<64, pairs, 0>(d, da + k_step(kk), db + k_step(kk & 3) + (kk >> 2) * half, kk > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    keep(d);
+  };
+  if (steep)
+    multiply.template operator()<Half16::bf16>();
+  else
+    multiply.template operator()<Half16::f16>();
   barrier(team, Prep::threads);  // nobody reads the raw area any more
 
   zero_below(smem, 128 * wg + 32 * w4 + lane);
@@ -650,9 +668,9 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
       for (int c = 0; c < 4; ++c)
         run[c] = ((a[0][c] * a[1][c]) * (a[2][c] * a[3][c])) * ((a[4][c] * a[5][c]) * (a[6][c] * a[7][c]));
       store(at + Prep::run + warp * 512 + lane * 16, F4{run[0], run[1], run[2], run[3]});
-      constexpr float least = 0x1p-59f;
-      const bool strong = any(run[0] < least || run[1] < least || run[2] < least || run[3] < least);
-      if (lane == 0) store(at + Prep::vote + 4 * warp, std::uint32_t(strong));
+      const auto below = [&](float x) { return any(run[0] < x || run[1] < x || run[2] < x || run[3] < x); };
+      const bool steep = below(0x1p-2f), strong = below(0x1p-59f);
+      if (lane == 0) store(at + Prep::vote + 4 * warp, 2 * std::uint32_t(strong) | std::uint32_t(steep));
     }
     {
       const float f = wg == 0 ? 16.0f * call.scale : 1.0f;
@@ -669,12 +687,15 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
     probe.mark(5);
 
     // 3
-    if (is_exact(at)) {
+    const Way way = way_of(at);
+    if (way == Way::exact) {
       exact_pairs<type>(at, kept(tid), warp, kept(lane), a, at + Prep::beta + 256 * turn, team);
       exact_copies<type>(at, first_of(kept(lane)), warp, lane, a);
       exact_move(kept(at), kept(tid), team);
+    } else if (way == Way::steep) {
+      prep_copies<type, Half16::bf16>(at, x0, warp, lane, a);
     } else {
-      prep_copies<type>(at, x0, warp, lane, a);
+      prep_copies<type, Half16::f16>(at, x0, warp, lane, a);
     }
     warp_sync();
     barrier_arrive(scaled_in(n & 1), 2 * Prep::threads);
@@ -833,7 +854,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     // that it has not.
     Slice seen{};
     if (warp == 4) seen = slice_at(schedule, load_u32(cursor), lane);
-    if (!is_exact(at)) prep_pairs(at, beta, wg, w4, kept(lane), team);
+    if (const Way way = way_of(at); way != Way::exact)
+      prep_pairs(at, beta, way == Way::steep, wg, w4, kept(lane), team);
     probe.mark(9);
     barrier(team, Prep::threads);
     probe.mark(10);

@@ -25,12 +25,17 @@ constexpr std::int64_t kForeign = 24;  // elements beside a row's own
 class Placed {
  public:
   Placed(Device& device, const Forward& forward, const KdaArgs& given)
-      : device_(device), given_(given), args_(given), tokens_(given.q.size(1) + forward.beyond) {
+      : device_(device),
+        forward_(forward),
+        given_(given),
+        args_(given),
+        tokens_(given.q.size(1) + forward.beyond) {
     place_tokens(forward.fused);
-    for (TensorView KdaArgs::*argument :
-         {&KdaArgs::A_log, &KdaArgs::dt_bias, &KdaArgs::initial_state, &KdaArgs::final_state,
-          &KdaArgs::cu_seqlens, &KdaArgs::state_indices, &KdaArgs::state_write_indices})
+    for (TensorView KdaArgs::*argument : {&KdaArgs::A_log, &KdaArgs::dt_bias, &KdaArgs::cu_seqlens,
+                                          &KdaArgs::state_indices, &KdaArgs::state_write_indices})
       args_.*argument = copied(given.*argument);
+    for (TensorView KdaArgs::*state : {&KdaArgs::initial_state, &KdaArgs::final_state})
+      args_.*state = copied(given.*state, state_offset());
     if (forward.in_place) args_.final_state = args_.initial_state;
     std::ranges::copy(forward.cu_seqlens, args_.cu_seqlens.as<std::int64_t>());
     std::ranges::copy(forward.state_indices, args_.state_indices.as<std::int64_t>());
@@ -125,10 +130,13 @@ class Placed {
     }
   }
 
-  TensorView copied(const TensorView& from) {
+  std::size_t state_offset() const { return forward_.crooked_states ? sizeof(float) : 0; }
+
+  TensorView copied(const TensorView& from, std::size_t offset = 0) {
     if (!from.defined()) return from;
     const std::size_t bytes = static_cast<std::size_t>(from.numel()) * size_of(from.dtype());
-    std::byte* const to = device_.buffer<std::byte>("a small argument or a state", bytes).data();
+    std::byte* const to =
+        device_.buffer<std::byte>("a small argument or a state", bytes + offset).data() + offset;
     std::memcpy(to, from.data(), bytes);
     return {to, from.dtype(), from.shape()};
   }
@@ -144,12 +152,16 @@ class Placed {
       return;
     }
     const std::array states{s.N, s.HV, given_.state_v_first ? s.V : s.K, given_.state_v_first ? s.K : s.V};
+    const std::size_t offset = state_offset() / sizeof(float);
     float* const data =
-        device_.buffer<float>("final_state", static_cast<std::size_t>(s.N * s.HV * s.K * s.V)).data();
+        device_.buffer<float>("final_state", static_cast<std::size_t>(s.N * s.HV * s.K * s.V) + offset)
+            .data() +
+        offset;
     result_.final_state = Tensor::over(TensorView(data, DType::f32, states));
   }
 
   Device& device_;
+  const Forward& forward_;
   const KdaArgs& given_;
   KdaArgs args_;
   std::int64_t tokens_;

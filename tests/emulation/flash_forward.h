@@ -14,10 +14,11 @@
 namespace fla::emulation {
 
 struct Forward {
-  cases::KdaSpec spec{};    ///< K and V of 64 or 128, dtype bf16 or f16
-  std::int64_t beyond = 0;  ///< tokens after the last packed sequence, all NaN
-  bool fused = false;       ///< q, k, v, g and beta are slices of one row a token, with NaN beside them
-  bool in_place = false;    ///< final_state is initial_state's memory
+  cases::KdaSpec spec{};        ///< K and V of 64 or 128, dtype bf16 or f16
+  std::int64_t beyond = 0;      ///< tokens after the last packed sequence, all NaN
+  bool fused = false;           ///< q, k, v, g and beta are slices of one row a token, with NaN beside them
+  bool in_place = false;        ///< final_state is initial_state's memory
+  bool crooked_states = false;  ///< states begin four bytes after where TMA could take them
   bool keep_packets = false;
   // Other contents, after which results are not compared with anything:
   std::vector<std::int64_t> cu_seqlens{}, state_indices{}, state_write_indices{};

@@ -81,13 +81,16 @@ const std::vector<Case>& all_cases() {
                              f.spec.V = 64;
                              f.spec.B = 2;
                            })},
-      {"SmallHeadsInSegments",
-       with(softplus(250, KdaData::slow),
-            [](Forward& f) {
-              f.segments = 3;
-              f.spec.K = f.spec.V = 64;
-            }),
-       3.5e-3, 1.5e-3},  // keys of fewer channels have more in common
+      {"SmallHeadsInSegments", with(softplus(250, KdaData::slow),
+                                    [](Forward& f) {
+                                      f.segments = 3;
+                                      f.spec.K = f.spec.V = 64;
+                                    })},
+      {"SlowSmallHeadsWithNegativeEigenvalues", with(softplus(500, KdaData::slow),
+                                                     [](Forward& f) {
+                                                       f.spec.K = f.spec.V = 64;
+                                                       f.spec.options.allow_neg_eigval = true;
+                                                     })},
       {"GatesAtTheBound", with(inside(128), [](Forward& f) { f.spec.data = KdaData::bound; })},
       {"SlowGatesFromF32", outside(192, KdaData::slow)},
       {"SlowSoftplus", softplus(192, KdaData::slow)},
@@ -108,6 +111,11 @@ const std::vector<Case>& all_cases() {
                           f.spec.options.output_final_state = false;
                         })},
       {"InPlace", with(inside(100), [](Forward& f) { f.in_place = true; })},
+      {"StatesThatTmaCannotBring", with(packed({70, 0, 130}),
+                                        [](Forward& f) {
+                                          f.spec.HV = 2;
+                                          f.crooked_states = true;
+                                        })},
       {"PackedSequences", with(packed({70, 0, 130, 1, 64}), [](Forward& f) { f.spec.HV = 2; })},
       {"PackedResets", with(packed({30, 65}),
                             [](Forward& f) {
@@ -143,6 +151,28 @@ const std::vector<Case>& all_cases() {
                                 f.streams = 2;
                                 f.depth = 4;
                               })},
+      {"AtOnceInPlace", with(inside(140),
+                             [](Forward& f) {
+                               f.spec.H = 3;
+                               f.spec.options.state_v_first = true;
+                               f.in_place = true;
+                               f.streams = 2;
+                               f.depth = 3;
+                             })},
+      {"AtOnceInAPool", with(packed({64, 30, 0, 190, 5, 80}),
+                             [](Forward& f) {
+                               f.spec.pool = 9;
+                               f.spec.write_indices = true;
+                               f.streams = 2;
+                               f.depth = 3;
+                             })},
+      {"AtOnceWithStatesThatTmaCannotBring", with(packed({64, 0, 100}),
+                                                  [](Forward& f) {
+                                                    f.spec.options.state_v_first = true;
+                                                    f.crooked_states = true;
+                                                    f.streams = 1;
+                                                    f.depth = 3;
+                                                  })},
       {"AtOncePacked", with(packed({70, 0, 130, 1, 64}),
                             [](Forward& f) {
                               f.spec.HV = 2;
