@@ -129,7 +129,7 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
   w.plan.cu_seqlens = p.call.cu_seqlens;
   Launch next{.stream = stream};  // the first kernel comes after whatever is in the stream
   if (planned(given) || route.depth) {
-    next.grid = 1;
+    next.grid = plan_blocks(given);
     if ((error = launch_plan(next, w.plan)) != cudaSuccess) return error;
     next.early = true;
   }

@@ -47,11 +47,17 @@ struct alignas(16) Slice {
   std::int32_t active;  ///< items of the round with that chunk
 };
 
+/// A work, as prep wants to know it at one look.
+struct alignas(16) PlannedWork {
+  std::int32_t head, token, stream_rows, number;  ///< stream_rows: 128 stream + rows
+};
+
 /// Variable length only: made from cu_seqlens by the plan kernel.
 struct Plan {
   Sequence* sequences = nullptr;  ///< [N], most chunks first
-  Slice* slices = nullptr;        ///< [slices], then 33 with first = works
+  Slice* slices = nullptr;        ///< [slices]
   std::int32_t* base = nullptr;   ///< [items]: chunks of the stream before this item
+  PlannedWork* list = nullptr;    ///< [works]
   std::int32_t* works = nullptr;
 };
 

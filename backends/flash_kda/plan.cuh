@@ -4,7 +4,8 @@
 #include "backends/flash_kda/work.cuh"
 
 /// Before a forward pass whose sequences are known on the device only, or whose packets pass through places
-/// used in turn: one CTA makes the tables of params.h from cu_seqlens and clears the counters. cu_seqlens may
+/// used in turn: makes the tables of params.h from cu_seqlens and clears the counters. Every CTA makes all
+/// tables, the same ones, but for its part of the list of works, which is long. cu_seqlens may
 /// hold anything: entries are clamped to [0, T], and one that lies before another that precedes it
 /// counts as that one, so that no two sequences share a token and there is room for all their chunks.
 namespace fla::flash_kda {
@@ -157,9 +158,23 @@ FLA_DEVICE void plan(const PlanParams& p, Smem smem) {
     if (slice < slices) s.plan.slices[slice] = {works + before, round, chunk, active};
     works += total;
   }
-  if (tid <= 32)
-    s.plan.slices[slices + tid] = {works, p.rounds, 0, 0};  // who looks for a slice reads 32 at once
   if (tid == 0) *s.plan.works = works;
+  barrier(1, kPlanThreads);
+
+  // A slice a warp, CTAs and warps in turn.
+  const std::uint32_t lane = tid & 31;
+  for (std::int32_t i = block() * (kPlanThreads / 32) + tid / 32; i < slices;
+       i += blocks() * (kPlanThreads / 32)) {
+    const Slice slice = s.plan.slices[i];
+    for (std::int32_t stream = lane; stream < slice.active; stream += 32) {
+      const std::int32_t item = slice.round * s.streams + stream, rank = item / s.by_heads;
+      const Sequence sequence = s.plan.sequences[rank];
+      const std::int32_t token = slice.chunk * kChunk, left = sequence.tokens - token;
+      s.plan.list[slice.first + stream] = {item - rank * p.HV, sequence.begin + token,
+                                           128 * stream + (left < kChunk ? left : kChunk),
+                                           s.plan.base[item] + slice.chunk};
+    }
+  }
 }
 
 #ifdef __CUDACC__

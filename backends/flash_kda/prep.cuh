@@ -73,9 +73,9 @@ struct Prep {
   static constexpr std::uint32_t vote = bias + 528;    // u32 [8], one a warp
   // 2 x u32 [8], in turn: head, batch, token, rows, packet, number, stream, head of q and k
   static constexpr std::uint32_t record = vote + 32;
-  // of the first place. u32 [4]: the slice of the last work; how many works; the packet stored, its number
-  static constexpr std::uint32_t cursor = record + 64;
-  static constexpr std::uint32_t room = cursor + 16;
+  // of the first place. u32 [2]: the packet stored, its number
+  static constexpr std::uint32_t stored = record + 64;
+  static constexpr std::uint32_t room = stored + 8;
   static constexpr std::uint32_t bar_g = room + 8, bar_qk = bar_g + 8, bar_left = bar_g + 16,
                                  bar_free = bar_g + 24;
   static constexpr std::uint32_t ticks = bar_g + 32;  // probe builds: u32 [2][16]
@@ -718,29 +718,20 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
 
   // Who does what alone: the others wait for nobody who waits for memory.
   const bool finds = tid == 128, stores = tid == 192, loads_g = tid == 224;
-  const Smem cursor = smem + Prep::cursor;
+  const std::uint32_t works = works_of(schedule);
 
-  const auto announce = [&](std::int32_t w, Slice seen, Smem to) {  // by a warp; w is its finding thread's
-    w = shuffle(w, 0);
-    const U2 known = load_u32x2(cursor);
-    if (std::uint32_t(w) >= known.y) {
-      if (finds) store(to, U4{0, 0, 0, 0});
-    } else {
-      std::int32_t slice = known.x;
-      const Work work = locate(p, w, slice, seen, lane);
-      warp_sync();  // everybody has read the cursor
-      if (finds) {
-        store(cursor, std::uint32_t(slice));
-        store(to, U4{std::uint32_t(work.head), std::uint32_t(work.batch), std::uint32_t(work.token),
-                     std::uint32_t(work.rows)});
-        const std::uint32_t packet = schedule.depth
-                                         ? work.stream * schedule.depth + work.number % schedule.by_depth
-                                         : std::uint32_t(w);
-        store(to + 16, U4{packet, std::uint32_t(work.number), std::uint32_t(work.stream),
-                          std::uint32_t(work.head / schedule.by_group)});
-      }
+  const auto announce = [&](std::int32_t w, const PlannedWork& seen, Smem to) {  // by the finding thread
+    if (std::uint32_t(w) >= works) {
+      store(to, U4{0, 0, 0, 0});
+      return;
     }
-    warp_sync();
+    const Work work = locate(p, w, seen);
+    store(to, U4{std::uint32_t(work.head), std::uint32_t(work.batch), std::uint32_t(work.token),
+                 std::uint32_t(work.rows)});
+    const std::uint32_t packet =
+        schedule.depth ? work.stream * schedule.depth + work.number % schedule.by_depth : std::uint32_t(w);
+    store(to + 16, U4{packet, std::uint32_t(work.number), std::uint32_t(work.stream),
+                      std::uint32_t(work.head / schedule.by_group)});
   };
   // What TMA does not bring, by a warp: two tokens and four channels a lane. One warp alone is slow, so that
   // as little as possible is done here, and the rest by the readers.
@@ -812,7 +803,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
   // The packet of the work before may be read by others once its writes are there.
   const auto publish = [&] {
     if (!schedule.ready) return;
-    const U2 packet = load_u32x2(cursor + 8);
+    const U2 packet = load_u32x2(smem + Prep::stored);
     bulk_wait();
     fence_async_global();
     store_release(schedule.ready + packet.x * kReadyApart, packet.y + 1);
@@ -820,12 +811,11 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
 
   std::int32_t w = worker;  // the next work that is not announced yet, of the finding thread
   if (warp == 4) {
-    if (finds) store(cursor, U4{0, std::uint32_t(works_of(schedule)), 0, 0});
-    warp_sync();
 #pragma unroll 1
     for (std::uint32_t i = 0; i < 3; ++i, w += workers) {
       const Smem at = smem + (i & 1) * Prep::bytes;
-      announce(w, slice_at(schedule, load_u32(cursor), lane), record_of(at, i >> 1));
+      if (finds) announce(w, planned_at(schedule, w, works), record_of(at, i >> 1));
+      warp_sync();
       if (i < 2 && finds) load_g(at, 0);
       if (i < 2 && lane < 4) load_qk(at, 0, lane >> 1, lane & 1);
       warp_sync();
@@ -852,8 +842,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
 
     // 4, 5. kept(lane): addresses are computed again for every work; over the loop they would take registers
     // that it has not.
-    Slice seen{};
-    if (warp == 4) seen = slice_at(schedule, load_u32(cursor), lane);
+    PlannedWork seen{};
+    if (finds) seen = planned_at(schedule, w, works);
     if (const Way way = way_of(at); way != Way::exact)
       prep_pairs(at, beta, way == Way::steep, wg, w4, kept(lane), team);
     probe.mark(9);
@@ -882,8 +872,10 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
       // The works to come: loads of n + 2, where n + 3 is. A part for each warp: one alone is slow.
       if (warp == 4) {
         const Smem record = record_of(other, ((n + 3) >> 1) & 1);
-        announce(w, seen, record);
-        if (finds) w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
+        if (finds) {
+          announce(w, seen, record);
+          w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
+        }
       } else if (warp == 5) {
         if (lane == 0 && schedule.taken) {
           const U4 to = load_u32x4(record_of(at, turn) + 16);
@@ -928,7 +920,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
         bulk_store(packet + i * 2 * kTile, at + Prep::packet + i * 2 * kTile,
                    i < 3 ? 2 * kTile : Packet::bytes - 6 * kTile);
       bulk_commit();
-      store(cursor + 8, U2{to.x, to.y});
+      store(smem + Prep::stored, U2{to.x, to.y});
     }
     warp_sync();
     probe.mark(14);

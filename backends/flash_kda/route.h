@@ -51,6 +51,13 @@ inline std::int64_t chunks_at_most(const KdaCall& call) {
   return planned(call) ? call.T / kChunk + call.N : call.N * ceil_div(call.T, kChunk);
 }
 
+/// CTAs of the plan kernel: one for every few thousand works that it lists.
+inline int plan_blocks(const KdaCall& call) {
+  return planned(call)
+             ? static_cast<int>(std::clamp<std::int64_t>(chunks_at_most(call) * call.HV / 2048, 1, 16))
+             : 1;
+}
+
 /// Places of packets a stream has. All of them together are to stay in L2: with more, prep runs ahead of the
 /// state where it can, and packets come back from memory (README.md).
 inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(310 / streams, 5, 32); }
@@ -152,11 +159,12 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
     s.claim = carver.take<std::uint32_t>(1);
   }
   if (planned(call)) {
-    const std::size_t slices =
-        ceil_div(call.T, kChunk) + ceil_div(chunks_at_most(call) * call.HV, s.streams) + 2 + 32;
+    const std::size_t works = std::size_t(chunks_at_most(call)) * call.HV;
+    const std::size_t slices = ceil_div(call.T, kChunk) + ceil_div(works, s.streams) + 2;
     s.plan.sequences = carver.take<Sequence>(call.N);
     s.plan.slices = carver.take<Slice>(slices);
     s.plan.base = carver.take<std::int32_t>(s.items);
+    s.plan.list = carver.take<PlannedWork>(works);
     s.plan.works = carver.take<std::int32_t>(1);
     w.plan.round_base = carver.take<std::int32_t>(rounds + 1);
   } else {

@@ -8,46 +8,26 @@ namespace fla::flash_kda {
 
 /// A chunk of an item.
 struct Work {
-  std::int32_t item, head, batch, token;  ///< token: the chunk's first one, in its batch
-  std::int32_t rows;                      ///< tokens of the chunk, at most 64
-  std::int32_t number;                    ///< among the stream's chunks
+  std::int32_t head, batch, token;  ///< token: the chunk's first one, in its batch
+  std::int32_t rows;                ///< tokens of the chunk, at most 64
+  std::int32_t number;              ///< among the stream's chunks
   std::int32_t stream;
 };
 
 FLA_DEVICE std::int32_t works_of(const Schedule& s) { return s.plan.works ? *s.plan.works : s.works; }
 
-/// A look at the plan's slices from `from` on, one a lane, in flight until it is used.
-FLA_DEVICE Slice slice_at(const Schedule& s, std::int32_t from, std::uint32_t lane) {
-  return s.plan.slices ? s.plan.slices[from + lane] : Slice{};
+/// A look at the plan for work w, in flight until it is used.
+FLA_DEVICE PlannedWork planned_at(const Schedule& s, std::int32_t w, std::uint32_t works) {
+  return s.plan.list && std::uint32_t(w) < works ? s.plan.list[w] : PlannedWork{};
 }
 
-/// Work number w, by a whole warp. `slice` is that of an earlier work, 0 at first, and `seen` what slice_at
-/// gave for it.
-FLA_DEVICE Work locate(const Params& p, std::int32_t w, std::int32_t& slice, Slice seen, std::uint32_t lane) {
+/// Work number w; `planned` is what planned_at gave for it.
+FLA_DEVICE Work locate(const Params& p, std::int32_t w, const PlannedWork& planned) {
   const Schedule& s = p.schedule;
   const std::int32_t HV = p.call.HV;
-  if (s.plan.slices) {
-    // The last slice that begins at w or before; the table goes on after its end.
-    std::uint32_t passed;
-    while ((passed = first_true(w < seen.first)) == 32) {
-      slice += 31;
-      seen = slice_at(s, slice, lane);
-    }
-    slice += passed - 1;
-    const std::int32_t first = shuffle(seen.first, passed - 1), round = shuffle(seen.round, passed - 1),
-                       chunk = shuffle(seen.chunk, passed - 1);
-    const std::int32_t stream = w - first, item = round * s.streams + stream;
-    const std::int32_t base = s.plan.base[item], rank = item / s.by_heads;
-    const Sequence sequence = s.plan.sequences[rank];
-    const std::int32_t left = sequence.tokens - chunk * kChunk;
-    return {item,
-            item - rank * HV,
-            0,
-            sequence.begin + chunk * kChunk,
-            left < kChunk ? left : kChunk,
-            base + chunk,
-            stream};
-  }
+  if (s.plan.list)
+    return {
+        planned.head, 0, planned.token, planned.stream_rows & 127, planned.number, planned.stream_rows >> 7};
   const std::int32_t whole = s.items / s.by_streams;  // rounds with all streams
   const std::int32_t in_round = w / s.by_round;
   const bool last = in_round >= whole;
@@ -56,8 +36,7 @@ FLA_DEVICE Work locate(const Params& p, std::int32_t w, std::int32_t& slice, Sli
                      stream = inside - chunk * (last ? s.items - whole * s.streams : s.streams),
                      item = round * s.streams + stream;
   const std::int32_t n = item / s.by_heads, left = static_cast<std::int32_t>(p.call.T) - chunk * kChunk;
-  return {item,  item - n * HV, n, chunk * kChunk, left < kChunk ? left : kChunk, round * s.chunks + chunk,
-          stream};
+  return {item - n * HV, n, chunk * kChunk, left < kChunk ? left : kChunk, round * s.chunks + chunk, stream};
 }
 
 /// A whole item.

@@ -253,6 +253,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   };
   if (flash_kda::planned(call) || route.depth > 0)
     add({.name = "plan",
+         .blocks = 2,
          .threads = flash_kda::kPlanThreads,
          .shared_bytes = flash_kda::kPlanShared,
          .body = [&](Smem smem) { flash_kda::plan(workspace.plan, smem); }});

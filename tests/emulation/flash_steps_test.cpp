@@ -115,7 +115,7 @@ TEST(FlashKdaSteps, AreAllNeededInTails) {
   forward.beyond = 2;
   check(
       forward,
-      {{"barrier", "plan.cuh", 2, "one would do up to 1024 slices; tables in global memory are not watched"}},
+      {{"barrier", "plan.cuh", 3, "one would do up to 1024 slices; tables in global memory are not watched"}},
       passed());
 }
 
