@@ -35,20 +35,20 @@
 ///                F1: [q1; k1] x k of both blocks           raw, g -> wgmma -> registers
 ///      ------------ barrier
 ///   5  epilogue  the same, masked                          M, L (f16) -> raw; L's diagonal 16 x 16 (f32) ->
-///                                                          packet.b
+///                                                          run, factor
 ///      ------------ barrier
-///   6  solve     F0: a lane a column of 16 x 16, then      L -> T^T, T2^T (f16) -> raw
+///   6  solve     F0: a lane a column of 16 x 16, then      L -> T^T (f16) -> raw; T2^T (f16) -> packet.b
 ///                merges 16 -> 32 -> 64 by mma
-///      F0        warp 3: beta and gate parameters of n + 2 (memory), in flight until 7 is done
-///      F1        warp 0: where n + 3 is.  Threads: g of n + 2; is there room for the packet; the one before
-///                has left
+///      F0        warp 3: beta and gate parameters of n + 2 (memory), in flight until 7
+///      F1        M, Q~                                     raw, packet.qh -> registers
+///                warp 0: where n + 3 is.  Threads: g of n + 2; is there room for the packet; the one before
+///                has left, and may be read by others
+///      ------------ barrier: raw is free
+///   7  folds     F0: T2^T Kr                               packet -> wgmma -> packet.kr
+///                F1: M T2, then Q~ - M T2 K~               packet -> wgmma -> packet.b, packet.qh
+///      F0        a thread a warp: q, k of n + 2
 ///      ------------ barrier
-///   7  folds     F0: T2^T Kr                               raw, packet -> wgmma -> packet.kr
-///                F1: M T2, then Q~ - M T2 K~               raw, packet -> wgmma -> packet.b, packet.qh
-///      F0        a thread a warp: q, k of n + 2, once M and T2 are read
-///      ------------ barrier
-///   8  out       a thread: bulk copies; then the packet    packet -> memory or L2
-///                before may be read by others
+///   8  out       a thread: bulk copies                     packet -> memory or L2
 ///
 ///   exact: instead of 3 to 5, by the scaling warps, D(j -> i) by running products down the rows, all in f32;
 ///   about five times the time.
@@ -62,12 +62,12 @@ struct Prep {
   static constexpr std::uint32_t g = raw + 32768;
   // block 0's columns for its own rows: 2 halves x 32 rows
   static constexpr std::uint32_t k0 = packet + Packet::b;
-  // after the pairs; the diagonal blocks column by column, 80 bytes apart
-  static constexpr std::uint32_t m = raw, l = raw + kTile, tt = raw + 2 * kTile, t2t = raw + 3 * kTile,
-                                 diagonal = packet + Packet::b;
-  static constexpr std::uint32_t diagonal_column = 80, diagonal_block = 16 * diagonal_column;
+  // after the pairs
+  static constexpr std::uint32_t m = raw, l = raw + kTile, tt = raw + 2 * kTile, t2t = packet + Packet::b;
   static constexpr std::uint32_t run = g + 16384;      // f32 [8 runs of 8 tokens][128]: products of decays
   static constexpr std::uint32_t factor = run + 4096;  // f32 [64][2]: of q (with 16 scale), of k
+  // after the copies: 16 x 16 blocks, column by column, without bank conflicts for who reads two at once
+  static constexpr std::uint32_t diagonal = run, diagonal_block = 1024 + 64;
   static constexpr std::uint32_t beta = factor + 512;  // f32 [2][64], in turn
   static constexpr std::uint32_t bias = beta + 512;    // f32 [128], of the gates; then A_log
   static constexpr std::uint32_t vote = bias + 528;    // u32 [8], one a warp
@@ -76,12 +76,12 @@ struct Prep {
   // of the first place. u32 [2]: the packet stored, its number
   static constexpr std::uint32_t stored = record + 64;
   static constexpr std::uint32_t room = stored + 8;
-  static constexpr std::uint32_t bar_g = room + 8, bar_qk = bar_g + 8, bar_left = bar_g + 16,
-                                 bar_free = bar_g + 24;
-  static constexpr std::uint32_t ticks = bar_g + 32;  // probe builds: u32 [2][16]
+  static constexpr std::uint32_t bar_g = room + 8, bar_qk = bar_g + 8, bar_left = bar_g + 16;
+  static constexpr std::uint32_t ticks = bar_g + 24;  // probe builds: u32 [2][16]
   static constexpr std::uint32_t end = ticks + 128;
   static constexpr std::uint32_t bytes = (end + 1023) / 1024 * 1024;
 };
+static_assert(4 * Prep::diagonal_block <= 4096 + 512);
 static_assert(Prep::raw % 1024 == 0 && Prep::raw >= Packet::bytes && 2 * Prep::bytes + 1024 <= 232448);
 
 template <Half16 type>
@@ -111,6 +111,11 @@ FLA_DEVICE void store_pairs(Smem a, const float (&x)[4], const float (&s)[4]) {
 FLA_DEVICE void load4(Smem a, float (&x)[4]) {
   const F4 v = load_f32x4(a);
   x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+}
+
+/// Where rows 4 n to 4 n + 3 of a column of a diagonal block are.
+FLA_DEVICE std::uint32_t in_diagonal(std::uint32_t block, std::uint32_t column, std::uint32_t n) {
+  return block * Prep::diagonal_block + column * 64 + ((n ^ ((column >> 1) & 3)) << 4);
 }
 
 /// How a work is scaled, by what a run of 8 tokens decays at most: every warp's vote.
@@ -240,7 +245,7 @@ FLA_DEVICE void zero_below(Smem smem, std::uint32_t tid) {
 template <Half16 type>
 FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, std::uint32_t lane,
                             float (&a)[8][4], Smem beta, std::uint32_t team) {
-  const Smem decay = smem + Prep::packet, m = smem + Prep::g, l = m + kTile, diagonal = smem + Prep::diagonal;
+  const Smem decay = smem + Prep::packet, m = smem + Prep::g, l = m + kTile, diagonal = smem + Packet::b;
 #pragma unroll
   for (int j = 0; j < 8; ++j)
     store(decay + (8 * warp + j) * 512 + lane * 16, F4{a[j][0], a[j][1], a[j][2], a[j][3]});
@@ -288,7 +293,7 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
     if (part == 0 && i >= j) store(m + swizzled(i, 2 * j), static_cast<std::uint16_t>(pack_f16(x, 0)));
     if (part == 1 && i > j) store(l + swizzled(i, 2 * j), static_cast<std::uint16_t>(pack_f16(z, 0)));
     if (part == 2 && i > j && (i >> 4) == (j >> 4))
-      store(diagonal + (i >> 4) * Prep::diagonal_block + (j & 15) * Prep::diagonal_column + (i & 15) * 4, z);
+      store(diagonal + in_diagonal(i >> 4, j & 15, (i & 15) >> 2) + (i & 3) * 4, z);
   }
 #pragma unroll
   for (int r = 0; r < 8; ++r) load4(decay + (8 * warp + r) * 512 + lane * 16, a[r]);
@@ -346,17 +351,20 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
 
 /// M and L from where exact_pairs put them to where the solve wants them; T^T and T2^T are zeroed.
 FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid, std::uint32_t team) {
-  barrier(team, Prep::threads);  // raw q, k are read
+  barrier(team, Prep::threads);  // raw q, k and the runs are read
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     store(smem + Prep::m + tid * 16 + i * 4096, load_u32x4(smem + Prep::g + tid * 16 + i * 4096));
+  for (std::uint32_t i = 16 * tid; i < 4 * Prep::diagonal_block; i += 16 * Prep::threads)
+    store(smem + Prep::diagonal + i, load_u32x4(smem + Packet::b + i));
+  barrier(team, Prep::threads);
   zero_below(smem, tid);
 }
 
 /// Steps 4 and 5 of one warpgroup, one code for both blocks. Rows 0-31 of the accumulators are q tokens,
 /// 32-63 k tokens of its block; columns 32-63 of block 0 are of no meaning, and masked or never read.
 FLA_DEVICE void prep_pairs(Smem smem, Smem beta, bool steep, std::uint32_t wg, std::uint32_t w4,
-                           std::uint32_t lane, std::uint32_t team) {
+                           std::uint32_t lane, std::uint32_t team, Probe& probe) {
   float d[32];
   const std::uint64_t da = k_major(smem + Prep::raw + wg * 16384);
   const std::uint64_t db = k_major(smem + (wg == 0 ? Prep::k0 : Prep::g));
@@ -374,7 +382,9 @@ FLA_DEVICE void prep_pairs(Smem smem, Smem beta, bool steep, std::uint32_t wg, s
     multiply.template operator()<Half16::bf16>();
   else
     multiply.template operator()<Half16::f16>();
+  probe.mark(0);
   barrier(team, Prep::threads);  // nobody reads the raw area any more
+  probe.mark(1);
 
   zero_below(smem, 128 * wg + 32 * w4 + lane);
   const std::uint32_t g = lane >> 2, t = lane & 3;
@@ -405,79 +415,79 @@ FLA_DEVICE void prep_pairs(Smem smem, Smem beta, bool steep, std::uint32_t wg, s
       stmatrix(at ^ (n << 4), pack_f16(d[4 * n], d[4 * n + 1]), pack_f16(d[4 * n + 2], d[4 * n + 3]),
                pack_f16(d[4 * n + 4], d[4 * n + 5]), pack_f16(d[4 * n + 6], d[4 * n + 7]));
     // The diagonal block in f32, column-major; only rows > column are read.
-    const Smem to =
-        smem + Prep::diagonal + (row >> 4) * Prep::diagonal_block + 2 * t * Prep::diagonal_column + g * 4;
+    const Smem to = smem + Prep::diagonal + in_diagonal(row >> 4, 2 * t, g >> 2) + (g & 3) * 4;
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int at_0 = 4 * n + i;
         const float x = w4 == 2 ? d[at_0] : d[at_0 + 8], y = w4 == 2 ? d[at_0 + 16] : d[at_0 + 24];
-        store(to + (8 * n + (i & 1)) * Prep::diagonal_column + (i >> 1) * 32, wg == 0 ? x : y);
+        store((to ^ ((i >> 1) << 5)) + (8 * n + (i & 1)) * 64, wg == 0 ? x : y);
       }
   }
 }
 
-/// Step 6, four warps: T^T and T2^T.
-FLA_DEVICE void prep_solve(Smem smem, Smem betas, std::uint32_t warp, std::uint32_t lane,
-                           std::uint32_t group) {
+/// Barriers at which B waits until T2 has been read, whose place it takes; at which the storing warp waits
+/// for the others' parts of the solve; and of two warps that share a block of 32.
+inline constexpr std::uint32_t kFolded = 6, kLate = 7;
+FLA_DEVICE std::uint32_t pair_of(std::uint32_t wg) { return 10 + wg; }
+
+/// Step 6, a warp a block of 16 x 16: (I + L) T = I, two lanes a column, of which each stores a half.
+FLA_DEVICE void prep_invert(Smem smem, Smem betas, std::uint32_t block, std::uint32_t lane) {
+  const std::uint32_t c = lane & 15, h = lane >> 4;
+  float s[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) s[i] = std::uint32_t(i) == c ? 1.0f : 0.0f;
+#pragma unroll
+  for (int j = 0; j < 15; ++j)
+#pragma unroll
+    for (int q = (j + 1) / 4; q < 4; ++q) {
+      float v[4];
+      load4(smem + Prep::diagonal + in_diagonal(block, j, q), v);
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        if (4 * q + e > j) s[4 * q + e] = fma_of(-v[e], s[j], s[4 * q + e]);
+    }
+  const std::uint32_t row = 16 * block + c, at = swizzled(row, 32 * block + 16 * h);
+  const float beta = load_f32(betas + 4 * row);
+  std::uint32_t x[4], y[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float lo = h == 0 ? s[2 * i] : s[2 * i + 8], hi = h == 0 ? s[2 * i + 1] : s[2 * i + 9];
+    x[i] = pack_f16(lo, hi);
+    y[i] = pack_f16(beta * lo, beta * hi);
+  }
+  store(smem + Prep::tt + at, U4{x[0], x[1], x[2], x[3]});
+  store(smem + Prep::t2t + at, U4{y[0], y[1], y[2], y[3]});
+}
+/// 16 -> 32, a warp for the block's half: T21^T = -(T11^T L21^T) T22^T.
+FLA_DEVICE void prep_merge(Smem smem, Smem betas, std::uint32_t half, std::uint32_t lane) {
+  const Smem tt = smem + Prep::tt, t2t = smem + Prep::t2t, l = smem + Prep::l;
+  const std::uint32_t g = lane >> 2, o = 32 * half;
+  std::uint32_t fa[4], fb[4], fc[4];
+  ldmatrix(fa, fragment_a(tt, o, lane) ^ (2 * o));
+  ldmatrix(fb, fragment_b(l, o + 16, lane) ^ (2 * o));
+  ldmatrix_trans(fc, fragment_a(tt, o + 16, lane) ^ (2 * (o + 16)));
+  float x0[4] = {0, 0, 0, 0}, x1[4] = {0, 0, 0, 0};
+  mma<Half16::f16>(x0, fa, fb[0], fb[1]);
+  mma<Half16::f16>(x1, fa, fb[2], fb[3]);
+  const std::uint32_t fx[4] = {pack_f16(x0[0], x0[1]), pack_f16(x0[2], x0[3]), pack_f16(x1[0], x1[1]),
+                               pack_f16(x1[2], x1[3])};
+  float y0[4] = {0, 0, 0, 0}, y1[4] = {0, 0, 0, 0};
+  mma<Half16::f16>(y0, fx, fc[0], fc[1]);
+  mma<Half16::f16>(y1, fx, fc[2], fc[3]);
+  stmatrix(fragment_a(tt, o, lane) ^ (2 * (o + 16)), pack_f16(-y0[0], -y0[1]), pack_f16(-y0[2], -y0[3]),
+           pack_f16(-y1[0], -y1[1]), pack_f16(-y1[2], -y1[3]));
+  const float b0 = -load_f32(betas + 4 * (o + g)), b1 = -load_f32(betas + 4 * (o + g + 8));
+  stmatrix(fragment_a(t2t, o, lane) ^ (2 * (o + 16)), pack_f16(b0 * y0[0], b0 * y0[1]),
+           pack_f16(b1 * y0[2], b1 * y0[3]), pack_f16(b0 * y1[0], b0 * y1[1]),
+           pack_f16(b1 * y1[2], b1 * y1[3]));
+}
+/// 32 -> 64, four warps.
+FLA_DEVICE void prep_finish(Smem smem, Smem betas, std::uint32_t warp, std::uint32_t lane) {
   const Smem tt = smem + Prep::tt, t2t = smem + Prep::t2t, l = smem + Prep::l;
   const std::uint32_t g = lane >> 2;
-  if (warp < 2) {
-    // (I + L) T = I on a 16 x 16 block, one lane a column.
-    const std::uint32_t b = 2 * warp + (lane >> 4), c = lane & 15;
-    const Smem diagonal = smem + Prep::diagonal + b * Prep::diagonal_block;
-    float s[16];
-#pragma unroll
-    for (int i = 0; i < 16; ++i) s[i] = std::uint32_t(i) == c ? 1.0f : 0.0f;
-#pragma unroll
-    for (int j = 0; j < 15; ++j)
-#pragma unroll
-      for (int q = (j + 1) / 4; q < 4; ++q) {
-        float v[4];
-        load4(diagonal + j * Prep::diagonal_column + q * 16, v);
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          if (4 * q + e > j) s[4 * q + e] = fma_of(-v[e], s[j], s[4 * q + e]);
-      }
-    const std::uint32_t row = 16 * b + c;
-    const float beta = load_f32(betas + 4 * row);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const std::uint32_t at = swizzled(row, 32 * b + 16 * h);
-      std::uint32_t x[4], y[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        x[i] = pack_f16(s[8 * h + 2 * i], s[8 * h + 2 * i + 1]);
-        y[i] = pack_f16(beta * s[8 * h + 2 * i], beta * s[8 * h + 2 * i + 1]);
-      }
-      store(tt + at, U4{x[0], x[1], x[2], x[3]});
-      store(t2t + at, U4{y[0], y[1], y[2], y[3]});
-    }
-    warp_sync();
-    // 16 -> 32: T21^T = -(T11^T L21^T) T22^T
-    const std::uint32_t o = 32 * warp;
-    std::uint32_t fa[4], fb[4], fc[4];
-    ldmatrix(fa, fragment_a(tt, o, lane) ^ (2 * o));
-    ldmatrix(fb, fragment_b(l, o + 16, lane) ^ (2 * o));
-    ldmatrix_trans(fc, fragment_a(tt, o + 16, lane) ^ (2 * (o + 16)));
-    float x0[4] = {0, 0, 0, 0}, x1[4] = {0, 0, 0, 0};
-    mma<Half16::f16>(x0, fa, fb[0], fb[1]);
-    mma<Half16::f16>(x1, fa, fb[2], fb[3]);
-    const std::uint32_t fx[4] = {pack_f16(x0[0], x0[1]), pack_f16(x0[2], x0[3]), pack_f16(x1[0], x1[1]),
-                                 pack_f16(x1[2], x1[3])};
-    float y0[4] = {0, 0, 0, 0}, y1[4] = {0, 0, 0, 0};
-    mma<Half16::f16>(y0, fx, fc[0], fc[1]);
-    mma<Half16::f16>(y1, fx, fc[2], fc[3]);
-    stmatrix(fragment_a(tt, o, lane) ^ (2 * (o + 16)), pack_f16(-y0[0], -y0[1]), pack_f16(-y0[2], -y0[3]),
-             pack_f16(-y1[0], -y1[1]), pack_f16(-y1[2], -y1[3]));
-    const float b0 = -load_f32(betas + 4 * (o + g)), b1 = -load_f32(betas + 4 * (o + g + 8));
-    stmatrix(fragment_a(t2t, o, lane) ^ (2 * (o + 16)), pack_f16(b0 * y0[0], b0 * y0[1]),
-             pack_f16(b1 * y0[2], b1 * y0[3]), pack_f16(b0 * y1[0], b0 * y1[1]),
-             pack_f16(b1 * y1[2], b1 * y1[3]));
-  }
-  barrier(group, 128);
-  // 32 -> 64: warp = 16 columns c of T21 x 16 rows r.
+  // warp = 16 columns c of T21 x 16 rows r.
   const std::uint32_t cb = 16 * (warp & 1), rb = 16 * (warp >> 1);
   std::uint32_t fa[2][4], fb[2][2][4], fc[2][4];
 #pragma unroll
@@ -512,17 +522,24 @@ FLA_DEVICE void prep_solve(Smem smem, Smem betas, std::uint32_t warp, std::uint3
            pack_f16(b1 * y[1][2], b1 * y[1][3]));
 }
 
-/// Step 7, warpgroup 0: T2^T Kr over Kr.
-FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t group) {
+/// Step 7, warpgroup 0: T2^T Kr over Kr. meanwhile(): while the products are on their way; then the other
+/// warpgroup may write over T2.
+template <class Meanwhile>
+FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t group,
+                               Probe& probe, Meanwhile&& meanwhile) {
   float d[64];
   const std::uint64_t da = k_major(smem + Prep::t2t), db = mn_major(smem + Packet::kr);
   wgmma_fence();
 #pragma unroll
   for (int kk = 0; kk < 4; ++kk) wgmma_ss<128, Half16::f16, 1>(d, da + k_step(kk), db + mn_step(kk), kk > 0);
   wgmma_commit();
+  meanwhile();
   wgmma_wait<0>();
   keep(d);
+  probe.mark(5);
+  barrier_arrive(kFolded, Prep::threads);
   barrier(group, 128);  // all four warps have read Kr
+  probe.mark(6);
   const Smem at = fragment_a(smem + Packet::kr, 16 * w4, lane);
 #pragma unroll
   for (int j = 0; j < 8; ++j)
@@ -531,28 +548,24 @@ FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, 
              pack_f16(d[8 * j + 6], d[8 * j + 7]));
 }
 
-/// Step 7, warpgroup 1: B = M T2, then Q~ - B K~ over Q~ (given in q).
-FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane,
-                                  const std::uint32_t (&q)[32]) {
+/// Step 7, warpgroup 1: B = M T2, then Q~ - B K~ over Q~ (given in m and q).
+FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t (&m)[16],
+                                  const std::uint32_t (&q)[32], Probe& probe) {
   std::uint32_t b[16];
   {
     float d[32];
-    const std::uint64_t da = k_major(smem + Prep::m), db = k_major(smem + Prep::t2t);
+    const std::uint64_t db = k_major(smem + Prep::t2t);
+    keep(m);
     wgmma_fence();
 #pragma unroll
-    for (int kk = 0; kk < 4; ++kk) wgmma_ss<64, Half16::f16, 0>(d, da + k_step(kk), db + k_step(kk), kk > 0);
+    for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(d, m + 4 * kk, db + k_step(kk), kk > 0);
     wgmma_commit();
     wgmma_wait<0>();
     keep(d);
-    if (lane == 0) mbar_arrive(smem + Prep::bar_free);
+    keep(m);
 #pragma unroll
     for (int i = 0; i < 16; ++i) b[i] = pack_f16(d[2 * i], d[2 * i + 1]);
   }
-  const Smem to_b = fragment_a(smem + Packet::b, 16 * w4, lane);
-#pragma unroll
-  for (int j = 0; j < 4; ++j)
-    stmatrix(to_b ^ (j << 5), scale_f16(b[4 * j], 0.0625f), scale_f16(b[4 * j + 1], 0.0625f),
-             scale_f16(b[4 * j + 2], 0.0625f), scale_f16(b[4 * j + 3], 0.0625f));
   float d[64];
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
@@ -569,6 +582,14 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
   wgmma_wait<0>();
   keep(d);
   keep(b);
+  probe.mark(5);
+  barrier(kFolded, Prep::threads);  // nobody reads T2 any more
+  probe.mark(6);
+  const Smem to_b = fragment_a(smem + Packet::b, 16 * w4, lane);
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    stmatrix(to_b ^ (j << 5), scale_f16(b[4 * j], 0.0625f), scale_f16(b[4 * j + 1], 0.0625f),
+             scale_f16(b[4 * j + 2], 0.0625f), scale_f16(b[4 * j + 3], 0.0625f));
   const Smem at = fragment_a(smem + Packet::qh, 16 * w4, lane);
 #pragma unroll
   for (int j = 0; j < 8; ++j)
@@ -582,6 +603,12 @@ FLA_DEVICE Smem record_of(Smem at, std::uint32_t turn) { return at + Prep::recor
 
 /// The barrier at which the folding warps wait for a place's scaled work; the scaling warps go on.
 FLA_DEVICE std::uint32_t scaled_in(std::uint32_t place) { return 4 + place; }
+
+/// Tokens of a warp's eight whose gates come before q and k do.
+#ifndef FLA_EARLY
+#define FLA_EARLY 4
+#endif
+inline constexpr int kEarly = FLA_EARLY;
 
 /// Steps 2 and 3, warps 0 to 7: g, q, k of one work after the other to what the pairs and the folds multiply.
 template <Half16 type>
@@ -626,7 +653,7 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
     probe.mark(1);
     const Gates gates =
         gates_of(call, load_f32(at + Prep::bias + 512), load_f32x4(at + Prep::bias + 16 * lane));
-    decays<0, 6>(call.gate, gates, a, [](int) {});
+    decays<0, kEarly>(call.gate, gates, a, [](int) {});
     probe.mark(2);
     mbar_wait(at + Prep::bar_qk, turn, patience);
     warp_sync();
@@ -645,9 +672,10 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
     {
       // the diagonal of X X^T; warps 0-3: 16 tokens of q each, warps 4-7: of k
       const Smem x = fragment_a(at + Prep::raw + (w4 >> 1) * 16384, 32 * wg + 16 * (w4 & 1), lane);
-      decays<6, 8>(call.gate, gates, a, [&](int j) {
+      constexpr int each = 8 / (8 - kEarly);
+      decays<kEarly, 8>(call.gate, gates, a, [&](int j) {
 #pragma unroll
-        for (int kk = 4 * (j - 6); kk < 4 * (j - 6) + 4; ++kk) {
+        for (int kk = each * (j - kEarly); kk < each * (j - kEarly) + each; ++kk) {
           std::uint32_t r[4];
           ldmatrix(r, (x ^ ((kk & 3) << 5)) + (kk >> 2) * kTile);
           mma<type>(lo, r, r[0], r[2]);
@@ -717,7 +745,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
   Probe probe{smem + Prep::bytes + Prep::ticks + 64 * wg, (tid & 127) == 0};
 
   // Who does what alone: the others wait for nobody who waits for memory.
-  const bool finds = tid == 128, stores = tid == 192, loads_g = tid == 224;
+  const bool finds = tid == 128, stores = tid == 160;
   const std::uint32_t works = works_of(schedule);
 
   const auto announce = [&](std::int32_t w, const PlannedWork& seen, Smem to) {  // by the finding thread
@@ -845,68 +873,83 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     PlannedWork seen{};
     if (finds) seen = planned_at(schedule, w, works);
     if (const Way way = way_of(at); way != Way::exact)
-      prep_pairs(at, beta, way == Way::steep, wg, w4, kept(lane), team);
+      prep_pairs(at, beta, way == Way::steep, wg, w4, kept(lane), team, probe);
     probe.mark(9);
-    barrier(team, Prep::threads);
+
+    // 6. Warps with rows of L solve; the others prepare what comes, a part for each warp: one alone is slow.
+    Rest rest{};
+    if (w4 >= 2) {
+      warp_sync();
+      prep_invert(at, beta, 2 * wg + (w4 & 1), kept(lane));
+      probe.mark(2);
+      barrier(pair_of(wg), 64);
+      if (w4 == 3) prep_merge(at, beta, wg, kept(lane));
+      probe.mark(3);
+    } else if (warp == 0) {
+      if (lane == 0) {
+        std::uint32_t taken = 0;
+        const U4 to = load_u32x4(record_of(at, turn) + 16);
+        if (schedule.taken) taken = load_relaxed(schedule.taken + to.z * kTakenApart);
+        fence_async_shared();
+        load_g(at, turn ^ 1);
+        const std::int32_t room = std::int32_t(taken) - std::int32_t(to.y) + schedule.depth;
+        store(smem + Prep::room, std::uint32_t(room > 0));
+      }
+    } else if (warp == 1) {
+      rest = load_rest(record_of(at, turn ^ 1));  // in flight until 7
+    } else if (finds) {
+      announce(w, seen, record_of(other, ((n + 3) >> 1) & 1));
+      w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
+    }
+    warp_sync();  // barriers want whole warps
+    // Who stores waits for memory: the others go on without him, and he waits for them later.
+    constexpr std::uint32_t storing = 5;
+    if (warp == storing) {
+      barrier_arrive(team, Prep::threads);
+      if (stores && n > 0) {
+        bulk_wait_read();  // the packet before has left its place
+        mbar_arrive(other + Prep::bar_left);
+        publish();
+      }
+      warp_sync();
+      barrier(kLate, Prep::threads);
+    } else {
+      barrier_arrive(kLate, Prep::threads);
+      barrier(team, Prep::threads);
+    }
     probe.mark(10);
 
     // 6, 7
     if (wg == 0) {
-      Rest rest{};
-      if (warp == 3) rest = load_rest(record_of(at, turn ^ 1));  // in flight until the fold is done
-      warp_sync();                                               // barriers want whole warps
-      prep_solve(at, beta, warp, kept(lane), group);
+      prep_finish(at, beta, warp, kept(lane));
       probe.mark(11);
       barrier(team, Prep::threads);
       fence_async_shared();
       probe.mark(12);
-      prep_fold_keys(at, w4, kept(lane), group);
-      if (lane == 0) {
-        mbar_wait(at + Prep::bar_free, turn, patience);
-        fence_async_shared();
-        load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
-      }
-      warp_sync();
-      if (warp == 3) store_rest(at, turn ^ 1, rest);
+      prep_fold_keys(at, w4, kept(lane), group, probe, [&] {
+        if (lane == 0) load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
+        warp_sync();
+        if (warp == 1) store_rest(at, turn ^ 1, rest);
+      });
     } else {
-      // The works to come: loads of n + 2, where n + 3 is. A part for each warp: one alone is slow.
-      if (warp == 4) {
-        const Smem record = record_of(other, ((n + 3) >> 1) & 1);
-        if (finds) {
-          announce(w, seen, record);
-          w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
-        }
-      } else if (warp == 5) {
-        if (lane == 0 && schedule.taken) {
-          const U4 to = load_u32x4(record_of(at, turn) + 16);
-          const std::int32_t room = std::int32_t(load_relaxed(schedule.taken + to.z * kTakenApart)) -
-                                    std::int32_t(to.y) + schedule.depth;
-          store(smem + Prep::room, std::uint32_t(room > 0));
-        }
-      } else if (stores && n > 0) {
-        bulk_wait_read();  // the packet before has left its place
-        mbar_arrive(other + Prep::bar_left);
-      } else if (loads_g) {
-        fence_async_shared();
-        load_g(at, turn ^ 1);
-      }
-      warp_sync();
-      const Smem from = fragment_a(at + Packet::qh, 16 * w4, kept(lane));
-      std::uint32_t q[32];
+      std::uint32_t q[32], m[16];
+      const Smem from = fragment_a(at + Packet::qh, 16 * w4, kept(lane)),
+                 from_m = fragment_a(at + Prep::m, 16 * w4, kept(lane));
 #pragma unroll
       for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) ldmatrix(m + 4 * j, from_m ^ (j << 5));
       probe.mark(11);
       barrier(team, Prep::threads);
       fence_async_shared();
       probe.mark(12);
-      prep_fold_queries(at, w4, kept(lane), q);
+      prep_fold_queries(at, w4, kept(lane), m, q, probe);
     }
 
     // 8. Out.
     probe.mark(13);
     barrier(team, Prep::threads);
     if (stores) {
-      if (n > 0) publish();
       fence_async_shared();
       const U4 to = load_u32x4(record_of(at, turn) + 16);
       if (schedule.taken) {
@@ -943,7 +986,6 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
       mbar_init(at + Prep::bar_g, 1 + 32);  // who asks for g; a warp's lanes
       mbar_init(at + Prep::bar_qk, 4);
       mbar_init(at + Prep::bar_left, 1);
-      mbar_init(at + Prep::bar_free, 4);
     }
     mbar_init_fence();
     prefetch(&p.g);

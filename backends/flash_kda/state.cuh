@@ -32,7 +32,8 @@ struct State {
   static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
   static constexpr std::uint32_t kt = 0, qh = 2 * kTile, gamma = 4 * kTile, first = gamma + 1024;
   static constexpr std::uint32_t opening = gamma + 512;  // u32 [4]: tokens, first chunk, last chunk, bits:
-  static constexpr std::uint32_t comes = 1, leaves = 2, skipped = 4;  // the states by TMA; nothing to do
+  // the states by TMA; the first one is zero; the sequence is skipped
+  static constexpr std::uint32_t comes = 1, leaves = 2, zero = 4, skipped = 8;
   static constexpr std::uint32_t box = 2 * kTile;  // of a state: 128 rows of 32 f32, two in a stage
   static constexpr std::uint32_t kr = 0, b = 2 * kTile, v = 3 * kTile, rest = 5 * kTile;
   static constexpr std::uint32_t rest_at = firsts * first;
@@ -212,8 +213,11 @@ FLA_DEVICE void for_chunks(const Params& p, std::int32_t stream, Body&& body) {
 
 /// How a job's states come and leave: bits of its opening.
 FLA_DEVICE std::uint32_t ways_of(const Params& p, const Segment& segment, const Slots& slots) {
-  if (slots.read < 0) return State::skipped;
-  return (p.first_by_tma && segment.index == 0 ? State::comes : 0) |
+  if (slots.read < 0) return State::skipped | State::zero;
+  return (segment.index > 0            ? 0
+          : p.first_by_tma             ? State::comes
+          : !p.call.initial_state.data ? State::zero
+                                       : 0) |
          (p.last_by_tma && segment.ends && segment.last > segment.first && slots.write >= 0 ? State::leaves
                                                                                             : 0);
 }
@@ -425,6 +429,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         warp_sync();
         if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
         rest.next();
+      } else if (ways & State::zero) {
+#pragma unroll
+        for (int i = 0; i < 64; ++i) s[i] = 0;
       } else {
         const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
         const Segment segment = segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks);
@@ -432,8 +439,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           state_load(p, slots_of(p.call, item.n).read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
         else
           image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
-        warp_sync();
       }
+      warp_sync();
       if (lane == 0) mbar_arrive(smem + State::first_empty + 8 * first.at);
       first.next();
     }
