@@ -35,7 +35,7 @@ Encode encoder() {
 /// [B, T, heads, channels] with any strides; a box is `tokens` x 64 channels of one head. Past T and past the
 /// channels a box reads zeros and writes nothing.
 cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, int heads, int channels,
-                     std::uint32_t tokens) {
+                     std::uint32_t tokens = kChunk) {
   const Encode encode = encoder();
   if (!encode) return cudaErrorNotSupported;
   const auto bytes = [](std::int64_t count, std::int64_t step) {
@@ -112,12 +112,12 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
   p.bias_rows = has_rows(given.dt_bias);
   if (given.T > 0) {
     const int heads = given.HV / given.group;
-    if ((error = make_map(p.q, given, given.q, heads, given.K, 32)) != cudaSuccess) return error;
-    if ((error = make_map(p.k, given, given.k, heads, given.K, 32)) != cudaSuccess) return error;
-    if (!p.gate_f32 && (error = make_map(p.g, given, given.g, given.HV, given.K, 32)) != cudaSuccess)
+    if ((error = make_map(p.q, given, given.q, heads, given.K, kChunk / 2)) != cudaSuccess) return error;
+    if ((error = make_map(p.k, given, given.k, heads, given.K, kChunk / 2)) != cudaSuccess) return error;
+    if (!p.gate_f32 && (error = make_map(p.g, given, given.g, given.HV, given.K)) != cudaSuccess)
       return error;
-    if ((error = make_map(p.v, given, given.v, given.HV, given.V, 64)) != cudaSuccess) return error;
-    if ((error = make_map(p.o, given, given.o, given.HV, given.V, 64)) != cudaSuccess) return error;
+    if ((error = make_map(p.v, given, given.v, given.HV, given.V)) != cudaSuccess) return error;
+    if ((error = make_map(p.o, given, given.o, given.HV, given.V)) != cudaSuccess) return error;
   }
   p.first_by_tma = has_boxes(given.initial_state);
   p.last_by_tma = has_boxes(given.final_state);

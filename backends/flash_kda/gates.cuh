@@ -27,10 +27,10 @@ FLA_DEVICE float beta_of(const KdaCall& call, float raw) {
 struct Gates {
   float slope, rate, offset[4];
 };
+template <Gate gate>
 FLA_DEVICE Gates gates_of(const KdaCall& call, float A_log, F4 bias) {
-  const float rate = ex2(kLog2e * A_log);
-  const bool bounded = call.gate == Gate::bounded;
-  const float slope = bounded ? -kLog2e * rate : kLog2e;
+  constexpr bool bounded = gate == Gate::bounded;
+  const float rate = ex2(kLog2e * A_log), slope = bounded ? -kLog2e * rate : kLog2e;
   return {slope,
           bounded ? rcp(call.lower_bound * kLog2e) : -rate,
           {slope * bias.x, slope * bias.y, slope * bias.z, slope * bias.w}};
@@ -50,39 +50,25 @@ FLA_DEVICE float log2_of_one_plus(float e) {
 
 /// Raw values of tokens first to last - 1 to decays, in their place; between tokens meanwhile(j), for other
 /// units than these functions take.
-template <int first, int last, class Meanwhile>
-FLA_DEVICE void decays(Gate gate, const Gates& gates, float (&x)[8][4], Meanwhile&& meanwhile) {
-  const float slope = gates.slope, rate = gates.rate;
-  const float(&offset)[4] = gates.offset;
-  switch (gate) {
-    case Gate::bounded:  // lb log2(e) sigmoid(rate (x + bias)) = 1 / (r + r 2^-z)
+template <Gate gate, int first, int last, class Meanwhile>
+FLA_DEVICE void decays(const Gates& gates, float (&x)[8][4], Meanwhile&& meanwhile) {
 #pragma unroll
-      for (int j = first; j < last; ++j) {
-        meanwhile(j);
+  for (int j = first; j < last; ++j) {
+    meanwhile(j);
 #pragma unroll
-        for (int c = 0; c < 4; ++c)
-          x[j][c] = ex2(rcp(fma_of(ex2(fma_of(x[j][c], slope, offset[c])), rate, rate)));
+    for (int c = 0; c < 4; ++c) {
+      if constexpr (gate == Gate::given) {
+        x[j][c] = ex2(x[j][c] * gates.slope);
+        continue;
       }
-      break;
-    case Gate::softplus:  // log2(e) softplus(x + bias) = max(z, 0) + log2(1 + 2^-|z|)
-#pragma unroll
-      for (int j = first; j < last; ++j) {
-        meanwhile(j);
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          const float z = fma_of(x[j][c], slope, offset[c]);
-          const float e = ex2(z < 0.0f ? z : -z);
-          x[j][c] = ex2(rate * fma_of(e, log2_of_one_plus(e), z > 0.0f ? z : 0.0f));
-        }
+      const float z = fma_of(x[j][c], gates.slope, gates.offset[c]);
+      if constexpr (gate == Gate::bounded) {  // lb log2(e) sigmoid(rate (x + bias)) = 1 / (r + r 2^-z)
+        x[j][c] = ex2(rcp(fma_of(ex2(z), gates.rate, gates.rate)));
+      } else {  // log2(e) softplus(x + bias) = max(z, 0) + log2(1 + 2^-|z|)
+        const float e = ex2(z < 0.0f ? z : -z);
+        x[j][c] = ex2(gates.rate * fma_of(e, log2_of_one_plus(e), z > 0.0f ? z : 0.0f));
       }
-      break;
-    default:
-#pragma unroll
-      for (int j = first; j < last; ++j) {
-        meanwhile(j);
-#pragma unroll
-        for (int c = 0; c < 4; ++c) x[j][c] = ex2(x[j][c] * slope);
-      }
+    }
   }
 }
 

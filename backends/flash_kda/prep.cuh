@@ -15,59 +15,57 @@
 ///   packet: Kt = K~   B = M T2 / 16   Qh = Q~ - M T2 K~   Kr = T2^T Kr
 ///
 ///   step         who                                       from -> to (shared memory unless said)
-///   1  loads     threads of the folding warps: TMA, boxes  g -> g;  q, k -> raw: [q0 k0] [q1 k1], 32-token
-///                of 32 x 64                                blocks of two halves each
+///   1  loads     threads of the folding warps: TMA         g -> g;  q, k -> raw: [q0; k0] [k1; q1], blocks
+///   of 32
+///                                                          tokens, two halves of 64 channels each
 ///   scale: warps 0 to 7
 ///   2  gates     warp: 8 tokens, lane: 4 channels          g -> a (registers); products over the 8 -> run
 ///      norms     warp: 16 tokens of q or of k, by mma      raw -> diagonal of X X^T -> factor
 ///      ------------ barrier; how, by vote: gentle where no run of 8 decays by more than 2^-2, exact where
-///      one
-///                   does by more than 2^-59, or else steep
+///                   one does by more than 2^-59, or else steep
 ///   3  copies    as gates; scales: running products of a   raw -> in place q, k D(mid -> i) (steep: bf16,
 ///   for
 ///                                                          the range; gentle: f16, for slow gates' errors
 ///                                                          add up)
 ///                mid: after 16 tokens of a block           k D(i -> mid_1) -> g;
-///                                                          k D(i -> mid_0) -> packet.b;
+///                                                          k D(i -> mid_0) -> packet.b, of block 0;
 ///                                                          Q~, K~, Kr (f16) -> packet
 ///   fold: warps 8 to 15, warpgroups F0 and F1
 ///   4  pairs     F0: [q0; k0] x k of block 0               raw, packet.b -> wgmma -> registers
-///                F1: [q1; k1] x k of both blocks           raw, g -> wgmma -> registers
+///                F1: [k1; q1] x k of both blocks           raw, g -> wgmma -> registers
 ///      ------------ barrier
-///   5  epilogue  the same, masked                          M, L (f16) -> raw; L's diagonal 16 x 16 (f32) ->
-///                                                          run, factor
-///      ------------ barrier
-///   6  solve     F0: a lane a column of 16 x 16, then      L -> T^T (f16) -> raw; T2^T (f16) -> packet.b
-///                merges 16 -> 32 -> 64 by mma
-///      F0        warp 3: beta and gate parameters of n + 2 (memory), in flight until 7
-///      F1        M, Q~                                     raw, packet.qh -> registers
-///                warp 0: where n + 3 is.  Threads: g of n + 2; is there room for the packet; the one before
-///                has left, and may be read by others
+///   5  solve     four warps, 16 rows of L each             -L (f16) -> raw; its diagonal 8 x 8 (f32) -> run
+///                T of its 16 x 16: a lane a column of      -> T^T (f16) -> raw; T2^T (f16) -> packet.b
+///                8 x 8, then one merge by mma
+///                then the 16 columns below, block by       L, T^T -> T2^T -> packet.b
+///                block, by mma
+///      M         the other four, masked                    M (f16) -> raw -> registers of F1
+///                then what comes, a warp for each: where n + 3 is; g of n + 2, is there room for the packet;
+///                beta and gate parameters of n + 2, in flight until 6; the packet before has left, and may
+///                be read by others
 ///      ------------ barrier: raw is free
-///   7  folds     F0: T2^T Kr                               packet -> wgmma -> packet.kr
+///   6  folds     F0: T2^T Kr                               packet -> wgmma -> packet.kr
 ///                F1: M T2, then Q~ - M T2 K~               packet -> wgmma -> packet.b, packet.qh
 ///      F0        a thread a warp: q, k of n + 2
 ///      ------------ barrier
-///   8  out       a thread: bulk copies                     packet -> memory or L2
+///   7  out       a thread: bulk copies                     packet -> memory or L2
 ///
-///   exact: instead of 3 to 5, by the scaling warps, D(j -> i) by running products down the rows, all in f32;
-///   about five times the time.
-///   heads of 64 channels: TMA brings zeros for the others, and nothing decays there.
+///   exact: instead of 3 and 4, by the scaling warps, D(j -> i) by running products down the rows, all in
+///   f32; about five times the time. heads of 64 channels: TMA brings zeros for the others, and nothing
+///   decays there.
 namespace fla::flash_kda {
 
 struct Prep {
   static constexpr std::uint32_t threads = 256;  // that scale, and as many that fold
   static constexpr std::uint32_t packet = 0;
-  static constexpr std::uint32_t raw = 57 * 1024;
-  static constexpr std::uint32_t g = raw + 32768;
+  static constexpr std::uint32_t raw = 57 * 1024, g = raw + 4 * kTile;  // g: [2 halves][64 tokens]
   // block 0's columns for its own rows: 2 halves x 32 rows
   static constexpr std::uint32_t k0 = packet + Packet::b;
   // after the pairs
   static constexpr std::uint32_t m = raw, l = raw + kTile, tt = raw + 2 * kTile, t2t = packet + Packet::b;
-  static constexpr std::uint32_t run = g + 16384;      // f32 [8 runs of 8 tokens][128]: products of decays
+  static constexpr std::uint32_t run = g + 2 * kTile;  // f32 [8 runs of 8 tokens][128]: products of decays
   static constexpr std::uint32_t factor = run + 4096;  // f32 [64][2]: of q (with 16 scale), of k
-  // after the copies: 16 x 16 blocks, column by column, without bank conflicts for who reads two at once
-  static constexpr std::uint32_t diagonal = run, diagonal_block = 1024 + 64;
+  static constexpr std::uint32_t diagonal = run;  // after the copies: f32 [8 blocks][8 columns][8 rows] of L
   static constexpr std::uint32_t beta = factor + 512;  // f32 [2][64], in turn
   static constexpr std::uint32_t bias = beta + 512;    // f32 [128], of the gates; then A_log
   static constexpr std::uint32_t vote = bias + 528;    // u32 [8], one a warp
@@ -81,7 +79,6 @@ struct Prep {
   static constexpr std::uint32_t end = ticks + 128;
   static constexpr std::uint32_t bytes = (end + 1023) / 1024 * 1024;
 };
-static_assert(4 * Prep::diagonal_block <= 4096 + 512);
 static_assert(Prep::raw % 1024 == 0 && Prep::raw >= Packet::bytes && 2 * Prep::bytes + 1024 <= 232448);
 
 template <Half16 type>
@@ -113,10 +110,15 @@ FLA_DEVICE void load4(Smem a, float (&x)[4]) {
   x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
 }
 
-/// Where rows 4 n to 4 n + 3 of a column of a diagonal block are.
-FLA_DEVICE std::uint32_t in_diagonal(std::uint32_t block, std::uint32_t column, std::uint32_t n) {
-  return block * Prep::diagonal_block + column * 64 + ((n ^ ((column >> 1) & 3)) << 4);
+/// Where element (i, j) of L is among its 8 x 8 blocks on the diagonal, column by column.
+FLA_DEVICE std::uint32_t in_diagonal(std::uint32_t i, std::uint32_t j) {
+  return (i >> 3) * 256 + (j & 7) * 32 + (i & 7) * 4;
 }
+
+/// Where the rows of q and of k are for a thread of token 32 block + i, beyond their places in a tile of 64
+/// rows.
+FLA_DEVICE std::uint32_t q_rows(std::uint32_t block) { return Prep::raw + block * 16384; }
+FLA_DEVICE std::uint32_t k_rows(std::uint32_t block) { return Prep::raw + 4096 + block * 8192; }
 
 /// How a work is scaled, by what a run of 8 tokens decays at most: every warp's vote.
 enum class Way : std::uint32_t { gentle, steep, exact };
@@ -142,7 +144,6 @@ template <Half16 type, Half16 pairs>
 FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
                             const float (&a)[8][4]) {
   const std::uint32_t block = warp >> 2, w4 = warp & 3;
-  const std::uint32_t q_rows = Prep::raw + block * (16384 - 4096);  // k rows 4096 further
   const Smem run = smem + Prep::run + lane * 16;
   float mid[4], to_mid1[4], to_end[4], x[4], to_mid[4];
   {
@@ -188,8 +189,8 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
     const auto fetch = [&](int j) {
       if (j >= 8) return;
       f[j] = load_f32x2(factor + 8 * j);
-      q_raw[j] = load_u32x2(row_of(x0, j) + q_rows);
-      k_raw[j] = load_u32x2(row_of(x0, j) + q_rows + 4096);
+      q_raw[j] = load_u32x2(row_of(x0, j) + q_rows(block));
+      k_raw[j] = load_u32x2(row_of(x0, j) + k_rows(block));
     };
     fetch(0);
 #pragma unroll
@@ -206,8 +207,8 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
         q[c] = (q[c] * f[j].x) * x[c];
         km[c] = k[j][c] * x[c];
       }
-      store_pairs<pairs>(at + q_rows, q);
-      store_pairs<pairs>(at + q_rows + 4096, km);
+      store_pairs<pairs>(at + q_rows(block), q);
+      store_pairs<pairs>(at + k_rows(block), km);
       store_f16(at + Packet::qh, q, mid);
       store_f16(at + Packet::kt, km, mid);
     }
@@ -230,17 +231,15 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
   }
 }
 
-/// The 16 x 16 blocks of T2^T below the diagonal, and of T^T those that the merges read: 32 threads a block.
+/// The 16 x 16 blocks of T2^T below the diagonal: 32 threads a block, 192 in all.
 FLA_DEVICE void zero_below(Smem smem, std::uint32_t tid) {
-  const std::uint32_t i = tid >> 5;  // T2^T: (1,0) (2,0) (2,1) (3,0) (3,1) (3,2); T^T: (1,0) (3,2)
-  const std::uint32_t row = i < 6 ? (0x333221u >> (4 * i)) & 15 : 2 * i - 11,
-                      column = i < 6 ? (0x210100u >> (4 * i)) & 15 : 2 * i - 12;
-  store(smem + (i < 6 ? Prep::t2t : Prep::tt) +
-            swizzled(16 * row + ((tid >> 1) & 15), 32 * column + 16 * (tid & 1)),
+  const std::uint32_t i = tid >> 5;  // (1,0) (2,0) (2,1) (3,0) (3,1) (3,2)
+  const std::uint32_t row = (0x333221u >> (4 * i)) & 15, column = (0x210100u >> (4 * i)) & 15;
+  store(smem + Prep::t2t + swizzled(16 * row + ((tid >> 1) & 15), 32 * column + 16 * (tid & 1)),
         U4{0, 0, 0, 0});
 }
 
-/// Exact pairs: M and L by products of decays alone, thread = column j and a quarter of the channels, rows
+/// Exact pairs: M and -L by products of decays alone, thread = column j and a quarter of the channels, rows
 /// one after the other. Decays stand in the packet's first 32 KB meanwhile; M and L arise in g.
 template <Half16 type>
 FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, std::uint32_t lane,
@@ -251,21 +250,20 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
     store(decay + (8 * warp + j) * 512 + lane * 16, F4{a[j][0], a[j][1], a[j][2], a[j][3]});
 #pragma unroll
   for (int i = 0; i < 4; ++i) store(m + tid * 16 + i * 4096, U4{0, 0, 0, 0});
-  store(diagonal + tid * 16, U4{0, 0, 0, 0});
-  if (tid < 4 * Prep::diagonal_block / 16 - 256) store(diagonal + 4096 + tid * 16, U4{0, 0, 0, 0});
+  if (tid < 128) store(diagonal + tid * 16, U4{0, 0, 0, 0});
   barrier(team, Prep::threads);
 
   const std::uint32_t j = tid >> 2, part = tid & 3;
-  // Channels 16 n + 4 part + {0 … 3}, n = 0 … 7; of token i at q_at(i, n), k 4096 further.
-  const auto q_at = [&](std::uint32_t i, std::uint32_t n) {
-    return smem + Prep::raw + (i >> 5) * 16384 + (n >> 2) * kTile + swizzled(i & 31, (n & 3) * 32 + part * 8);
+  // Channels 16 n + 4 part + {0 … 3}, n = 0 … 7, of token i.
+  const auto at = [&](std::uint32_t i, std::uint32_t n) {
+    return smem + (n >> 2) * kTile + swizzled(i, (n & 3) * 32 + part * 8);
   };
   float w[8][4];
   {
     const float f = load_f32(smem + Prep::factor + 8 * j + 4);
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      unpack4<type>(load_u32x2(q_at(j, n) + 4096), w[n]);
+      unpack4<type>(load_u32x2(at(j, n) + k_rows(j >> 5)), w[n]);
 #pragma unroll
       for (int c = 0; c < 4; ++c) w[n][c] *= f;
     }
@@ -277,8 +275,8 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
     for (int n = 0; n < 8; ++n) {
       float d[4], q[4], k[4];
       load4(decay + i * 512 + n * 64 + part * 16, d);
-      unpack4<type>(load_u32x2(q_at(i, n)), q);
-      unpack4<type>(load_u32x2(q_at(i, n) + 4096), k);
+      unpack4<type>(load_u32x2(at(i, n) + q_rows(i >> 5)), q);
+      unpack4<type>(load_u32x2(at(i, n) + k_rows(i >> 5)), k);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         w[n][c] *= i > j ? d[c] : 1.0f;
@@ -289,11 +287,10 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
     dot_q += shuffle_xor(dot_q, 1), dot_k += shuffle_xor(dot_k, 1);
     dot_q += shuffle_xor(dot_q, 2), dot_k += shuffle_xor(dot_k, 2);
     const F2 f = load_f32x2(smem + Prep::factor + 8 * i);
-    const float x = dot_q * f.x, z = dot_k * f.y * load_f32(beta + 4 * i);
+    const float x = dot_q * f.x, z = -dot_k * f.y * load_f32(beta + 4 * i);
     if (part == 0 && i >= j) store(m + swizzled(i, 2 * j), static_cast<std::uint16_t>(pack_f16(x, 0)));
     if (part == 1 && i > j) store(l + swizzled(i, 2 * j), static_cast<std::uint16_t>(pack_f16(z, 0)));
-    if (part == 2 && i > j && (i >> 4) == (j >> 4))
-      store(diagonal + in_diagonal(i >> 4, j & 15, (i & 15) >> 2) + (i & 3) * 4, z);
+    if (part == 2 && i > j && (i >> 3) == (j >> 3)) store(diagonal + in_diagonal(i, j), z);
   }
 #pragma unroll
   for (int r = 0; r < 8; ++r) load4(decay + (8 * warp + r) * 512 + lane * 16, a[r]);
@@ -304,7 +301,7 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
 template <Half16 type>
 FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
                              const float (&a)[8][4]) {
-  const std::uint32_t q_rows = Prep::raw + (warp >> 2) * (16384 - 4096);
+  const std::uint32_t block = warp >> 2;
   float x[4] = {1, 1, 1, 1};
 #pragma unroll 1
   for (std::uint32_t i = 0; i < 8; ++i) {
@@ -318,8 +315,8 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
     const Smem at = row_of(x0, j);
     const F2 f = load_f32x2(smem + Prep::factor + (8 * warp + j) * 8);
     float q[4], k[4];
-    unpack4<type>(load_u32x2(at + q_rows), q);
-    unpack4<type>(load_u32x2(at + q_rows + 4096), k);
+    unpack4<type>(load_u32x2(at + q_rows(block)), q);
+    unpack4<type>(load_u32x2(at + k_rows(block)), k);
 #pragma unroll
     for (int c = 0; c < 4; ++c) x[c] *= a[j][c], q[c] *= f.x, k[c] *= f.y;
     store_f16(at + Packet::qh, q, x);
@@ -340,7 +337,7 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
     const Smem at = row_of(x0, j);
     const float fk = load_f32(smem + Prep::factor + (8 * warp + j) * 8 + 4);
     float k[4];
-    unpack4<type>(load_u32x2(at + q_rows + 4096), k);
+    unpack4<type>(load_u32x2(at + k_rows(block)), k);
 #pragma unroll
     for (int c = 0; c < 4; ++c) k[c] *= fk;
     store_f16(at + Packet::kr, k, y);
@@ -349,31 +346,27 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
   }
 }
 
-/// M and L from where exact_pairs put them to where the solve wants them; T^T and T2^T are zeroed.
+/// M and L from where exact_pairs put them to where the solve wants them.
 FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid, std::uint32_t team) {
-  barrier(team, Prep::threads);  // raw q, k and the runs are read
+  barrier(team, Prep::threads);  // q, k and the runs are read
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
-    store(smem + Prep::m + tid * 16 + i * 4096, load_u32x4(smem + Prep::g + tid * 16 + i * 4096));
-  for (std::uint32_t i = 16 * tid; i < 4 * Prep::diagonal_block; i += 16 * Prep::threads)
-    store(smem + Prep::diagonal + i, load_u32x4(smem + Packet::b + i));
-  barrier(team, Prep::threads);
-  zero_below(smem, tid);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const Smem from = smem + Prep::g + tid * 16 + i * 4096;
+    store(smem + Prep::m + tid * 16 + i * 4096, load_u32x4(from));
+    store(smem + Prep::l + tid * 16 + i * 4096, load_u32x4(from + kTile));
+  }
+  if (tid < 128) store(smem + Prep::diagonal + tid * 16, load_u32x4(smem + Packet::b + tid * 16));
 }
 
-/// Steps 4 and 5 of one warpgroup, one code for both blocks. Rows 0-31 of the accumulators are q tokens,
-/// 32-63 k tokens of its block; columns 32-63 of block 0 are of no meaning, and masked or never read.
-FLA_DEVICE void prep_pairs(Smem smem, Smem beta, bool steep, std::uint32_t wg, std::uint32_t w4,
-                           std::uint32_t lane, std::uint32_t team, Probe& probe) {
-  float d[32];
-  const std::uint64_t da = k_major(smem + Prep::raw + wg * 16384);
-  const std::uint64_t db = k_major(smem + (wg == 0 ? Prep::k0 : Prep::g));
-  const std::uint64_t half = (wg == 0 ? kTile / 2 : kTile) >> 4;
+/// Step 4, of one warpgroup: its 64 rows at a times n columns at b.
+template <int n>
+FLA_DEVICE void prep_pairs(Smem a, Smem b, bool steep, float (&d)[n / 2]) {
+  const std::uint64_t da = k_major(a), db = k_major(b);
   const auto multiply = [&]<Half16 pairs> {
     wgmma_fence();
 #pragma unroll
     for (int kk = 0; kk < 8; ++kk)
-      wgmma_ss<64, pairs, 0>(d, da + k_step(kk), db + k_step(kk & 3) + (kk >> 2) * half, kk > 0);
+      wgmma_ss<n, pairs, 0>(d, da + k_step(kk), db + k_step(kk, n * 128), kk > 0);
     wgmma_commit();
     wgmma_wait<0>();
     keep(d);
@@ -382,151 +375,149 @@ FLA_DEVICE void prep_pairs(Smem smem, Smem beta, bool steep, std::uint32_t wg, s
     multiply.template operator()<Half16::bf16>();
   else
     multiply.template operator()<Half16::f16>();
-  probe.mark(0);
-  barrier(team, Prep::threads);  // nobody reads the raw area any more
-  probe.mark(1);
+}
 
-  zero_below(smem, 128 * wg + 32 * w4 + lane);
-  const std::uint32_t g = lane >> 2, t = lane & 3;
-  const std::uint32_t row = 32 * wg + 16 * (w4 & 1);  // first token of the warp's 16 rows
-  if (w4 < 2) {
-    const Smem at = fragment_a(smem + Prep::m, row, lane);
-    const int limit =
-        int(row + g) - int(2 * t);  // column 8 n + 2 t + e stays if 8 n + e <= limit (+ 8 in the lower half)
+/// Step 5: rows 16 w to 16 w + 15 of M, masked; `n` columns in d.
+template <int n>
+FLA_DEVICE void prep_mask(Smem smem, const float (&d)[n / 2], std::uint32_t w, std::uint32_t lane) {
+  // column 8 i + 2 t + e stays if 8 i + e <= limit (+ 8 in the lower half)
+  const int limit = int(16 * w + (lane >> 2)) - int(2 * (lane & 3));
+  const Smem at = fragment_a(smem + Prep::m, 16 * w, lane);
 #pragma unroll
-    for (int n = 0; n < 8; n += 2) {
-      std::uint32_t r[4];
+  for (int k = 0; k < 4; ++k) {
+    std::uint32_t m[4] = {0, 0, 0, 0};
+    if (16 * k < n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int j = 8 * (n + (i >> 1)) - 8 * (i & 1);
-        r[i] = pack_f16(j <= limit ? d[4 * n + 2 * i] : 0.0f,
-                        j + 1 <= limit ? d[4 * n + 2 * i + 1] : 0.0f);  // may be Inf, NaN
+        const int j = 16 * k + 8 * (i >> 1) - 8 * (i & 1);
+        m[i] = pack_f16(j <= limit ? d[8 * k + 2 * i] : 0.0f,
+                        j + 1 <= limit ? d[8 * k + 2 * i + 1] : 0.0f);  // may be Inf, NaN
       }
-      stmatrix(at ^ (n << 4), r[0], r[1], r[2], r[3]);
     }
-  } else {
-    const float b0 = load_f32(beta + 4 * (row + g)), b1 = load_f32(beta + 4 * (row + g + 8));
-    const Smem at = fragment_a(smem + Prep::l, row, lane);
-#pragma unroll
-    for (int n = 0; n < 8; ++n) d[4 * n] *= b0, d[4 * n + 1] *= b0, d[4 * n + 2] *= b1, d[4 * n + 3] *= b1;
-      // Only blocks strictly below the diagonal are ever read from this tile: no mask.
-#pragma unroll
-    for (int n = 0; n < 8; n += 2)
-      stmatrix(at ^ (n << 4), pack_f16(d[4 * n], d[4 * n + 1]), pack_f16(d[4 * n + 2], d[4 * n + 3]),
-               pack_f16(d[4 * n + 4], d[4 * n + 5]), pack_f16(d[4 * n + 6], d[4 * n + 7]));
-    // The diagonal block in f32, column-major; only rows > column are read.
-    const Smem to = smem + Prep::diagonal + in_diagonal(row >> 4, 2 * t, g >> 2) + (g & 3) * 4;
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int at_0 = 4 * n + i;
-        const float x = w4 == 2 ? d[at_0] : d[at_0 + 8], y = w4 == 2 ? d[at_0 + 16] : d[at_0 + 24];
-        store((to ^ ((i >> 1) << 5)) + (8 * n + (i & 1)) * 64, wg == 0 ? x : y);
-      }
+    stmatrix(at ^ (k << 5), m[0], m[1], m[2], m[3]);
   }
 }
 
-/// Barriers at which B waits until T2 has been read, whose place it takes; at which the storing warp waits
-/// for the others' parts of the solve; and of two warps that share a block of 32.
-inline constexpr std::uint32_t kFolded = 6, kLate = 7;
-FLA_DEVICE std::uint32_t pair_of(std::uint32_t wg) { return 10 + wg; }
+/// Step 5: rows 16 w to 16 w + 15 of -L, which is what the solve adds up; `n` columns in d.
+template <int n>
+FLA_DEVICE void prep_rows(Smem smem, F2 beta, float (&d)[n / 2], std::uint32_t w, std::uint32_t lane) {
+  const std::uint32_t g = lane >> 2, t = lane & 3;
+#pragma unroll
+  for (int i = 0; i < n / 2; ++i) d[i] *= (i & 2) == 0 ? -beta.x : -beta.y;
+  // Of the block on the diagonal, tiles 2 w and 2 w + 1, in f32 what the inverses of 8 x 8 read; only rows >
+  // column.
+  constexpr int first = n == 32 ? 0 : 4;
+  const bool odd = (w & 1) != 0;
+  const Smem to = smem + Prep::diagonal + in_diagonal(16 * w + g, 2 * t);
+  store(to, odd ? d[4 * first + 8] : d[4 * first]);
+  store(to + 32, odd ? d[4 * first + 9] : d[4 * first + 1]);
+  store(to + 256, odd ? d[4 * first + 14] : d[4 * first + 6]);
+  store(to + 256 + 32, odd ? d[4 * first + 15] : d[4 * first + 7]);
+  // Of this tile only blocks strictly below the diagonal are read: no mask.
+  const Smem at = fragment_a(smem + Prep::l, 16 * w, lane);
+#pragma unroll
+  for (int i = 0; i < n / 8; i += 2)
+    stmatrix(at ^ (i << 4), pack_f16(d[4 * i], d[4 * i + 1]), pack_f16(d[4 * i + 2], d[4 * i + 3]),
+             pack_f16(d[4 * i + 4], d[4 * i + 5]), pack_f16(d[4 * i + 6], d[4 * i + 7]));
+}
 
-/// Step 6, a warp a block of 16 x 16: (I + L) T = I, two lanes a column, of which each stores a half.
-FLA_DEVICE void prep_invert(Smem smem, Smem betas, std::uint32_t block, std::uint32_t lane) {
-  const std::uint32_t c = lane & 15, h = lane >> 4;
-  float s[16];
+/// Barriers of the folding warps: all of them; F0; where F1 waits for M; where B waits until T2 has been
+/// read, whose place it takes; where the storing warp waits for the others' parts of the solve; the warps
+/// that solve.
+inline constexpr std::uint32_t kTeam = 2, kKeys = 3, kMasked = 8, kFolded = 6, kLate = 7, kSolve = 10;
+
+/// Column lane / 4 of (I + L)^-1, of the 8 x 8 block at `from`.
+FLA_DEVICE void prep_column(Smem from, std::uint32_t lane, float (&s)[8]) {
 #pragma unroll
-  for (int i = 0; i < 16; ++i) s[i] = std::uint32_t(i) == c ? 1.0f : 0.0f;
+  for (int i = 0; i < 8; ++i) s[i] = std::uint32_t(i) == lane >> 2 ? 1.0f : 0.0f;
 #pragma unroll
-  for (int j = 0; j < 15; ++j)
+  for (int j = 0; j < 7; ++j)
 #pragma unroll
-    for (int q = (j + 1) / 4; q < 4; ++q) {
+    for (int q = (j + 1) / 4; q < 2; ++q) {
       float v[4];
-      load4(smem + Prep::diagonal + in_diagonal(block, j, q), v);
+      load4(from + 32 * j + 16 * q, v);
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        if (4 * q + e > j) s[4 * q + e] = fma_of(-v[e], s[j], s[4 * q + e]);
+        if (4 * q + e > j) s[4 * q + e] = fma_of(v[e], s[j], s[4 * q + e]);
     }
-  const std::uint32_t row = 16 * block + c, at = swizzled(row, 32 * block + 16 * h);
-  const float beta = load_f32(betas + 4 * row);
-  std::uint32_t x[4], y[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float lo = h == 0 ? s[2 * i] : s[2 * i + 8], hi = h == 0 ? s[2 * i + 1] : s[2 * i + 9];
-    x[i] = pack_f16(lo, hi);
-    y[i] = pack_f16(beta * lo, beta * hi);
-  }
-  store(smem + Prep::tt + at, U4{x[0], x[1], x[2], x[3]});
-  store(smem + Prep::t2t + at, U4{y[0], y[1], y[2], y[3]});
 }
-/// 16 -> 32, a warp for the block's half: T21^T = -(T11^T L21^T) T22^T.
-FLA_DEVICE void prep_merge(Smem smem, Smem betas, std::uint32_t half, std::uint32_t lane) {
-  const Smem tt = smem + Prep::tt, t2t = smem + Prep::t2t, l = smem + Prep::l;
-  const std::uint32_t g = lane >> 2, o = 32 * half;
-  std::uint32_t fa[4], fb[4], fc[4];
-  ldmatrix(fa, fragment_a(tt, o, lane) ^ (2 * o));
-  ldmatrix(fb, fragment_b(l, o + 16, lane) ^ (2 * o));
-  ldmatrix_trans(fc, fragment_a(tt, o + 16, lane) ^ (2 * (o + 16)));
-  float x0[4] = {0, 0, 0, 0}, x1[4] = {0, 0, 0, 0};
-  mma<Half16::f16>(x0, fa, fb[0], fb[1]);
-  mma<Half16::f16>(x1, fa, fb[2], fb[3]);
-  const std::uint32_t fx[4] = {pack_f16(x0[0], x0[1]), pack_f16(x0[2], x0[3]), pack_f16(x1[0], x1[1]),
-                               pack_f16(x1[2], x1[3])};
-  float y0[4] = {0, 0, 0, 0}, y1[4] = {0, 0, 0, 0};
-  mma<Half16::f16>(y0, fx, fc[0], fc[1]);
-  mma<Half16::f16>(y1, fx, fc[2], fc[3]);
-  stmatrix(fragment_a(tt, o, lane) ^ (2 * (o + 16)), pack_f16(-y0[0], -y0[1]), pack_f16(-y0[2], -y0[3]),
-           pack_f16(-y1[0], -y1[1]), pack_f16(-y1[2], -y1[3]));
-  const float b0 = -load_f32(betas + 4 * (o + g)), b1 = -load_f32(betas + 4 * (o + g + 8));
-  stmatrix(fragment_a(t2t, o, lane) ^ (2 * (o + 16)), pack_f16(b0 * y0[0], b0 * y0[1]),
-           pack_f16(b1 * y0[2], b1 * y0[3]), pack_f16(b0 * y1[0], b0 * y1[1]),
-           pack_f16(b1 * y1[2], b1 * y1[3]));
-}
-/// 32 -> 64, four warps.
-FLA_DEVICE void prep_finish(Smem smem, Smem betas, std::uint32_t warp, std::uint32_t lane) {
-  const Smem tt = smem + Prep::tt, t2t = smem + Prep::t2t, l = smem + Prep::l;
-  const std::uint32_t g = lane >> 2;
-  // warp = 16 columns c of T21 x 16 rows r.
-  const std::uint32_t cb = 16 * (warp & 1), rb = 16 * (warp >> 1);
-  std::uint32_t fa[2][4], fb[2][2][4], fc[2][4];
-#pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    ldmatrix(fa[k], fragment_a(tt, cb, lane) ^ (32 * k));
-#pragma unroll
-    for (int r = 0; r < 2; ++r) ldmatrix(fb[r][k], fragment_b(l, 32 + 16 * r, lane) ^ (32 * k));
-    ldmatrix_trans(fc[k], fragment_a(tt, 32 + 16 * k, lane) ^ (2 * (32 + rb)));
-  }
-  float x[4][4];
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-    x[n][0] = x[n][1] = x[n][2] = x[n][3] = 0;
-#pragma unroll
-    for (int k = 0; k < 2; ++k)
-      mma<Half16::f16>(x[n], fa[k], fb[n >> 1][k][2 * (n & 1)], fb[n >> 1][k][2 * (n & 1) + 1]);
-  }
-  float y[2][4];
-#pragma unroll
-  for (int n = 0; n < 2; ++n) y[n][0] = y[n][1] = y[n][2] = y[n][3] = 0;
-#pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    const std::uint32_t fx[4] = {pack_f16(x[2 * k][0], x[2 * k][1]), pack_f16(x[2 * k][2], x[2 * k][3]),
-                                 pack_f16(x[2 * k + 1][0], x[2 * k + 1][1]),
-                                 pack_f16(x[2 * k + 1][2], x[2 * k + 1][3])};
-#pragma unroll
-    for (int n = 0; n < 2; ++n) mma<Half16::f16>(y[n], fx, fc[k][2 * n], fc[k][2 * n + 1]);
-  }
-  const float b0 = -load_f32(betas + 4 * (cb + g)), b1 = -load_f32(betas + 4 * (cb + g + 8));
-  stmatrix(fragment_a(t2t, cb, lane) ^ (2 * (32 + rb)), pack_f16(b0 * y[0][0], b0 * y[0][1]),
-           pack_f16(b1 * y[0][2], b1 * y[0][3]), pack_f16(b0 * y[1][0], b0 * y[1][1]),
-           pack_f16(b1 * y[1][2], b1 * y[1][3]));
+/// Elements 2 t and 2 t + 1.
+FLA_DEVICE F2 prep_pick(const float (&s)[8], std::uint32_t t) {
+  const bool odd = (t & 1) != 0, high = (t & 2) != 0;
+  const F2 lo = odd ? F2{s[2], s[3]} : F2{s[0], s[1]}, hi = odd ? F2{s[6], s[7]} : F2{s[4], s[5]};
+  return high ? hi : lo;
 }
 
-/// Step 7, warpgroup 0: T2^T Kr over Kr. meanwhile(): while the products are on their way; then the other
+/// Step 5: the inverse of the 16 x 16 block w on the diagonal, transposed, as an A operand; to
+/// tt, and times beta to T2^T.
+///     [A 0; C D]^-1 = [A^-1 0; -D^-1 C A^-1 D^-1]
+FLA_DEVICE void prep_invert(Smem smem, F2 beta, std::uint32_t w, std::uint32_t lane, std::uint32_t (&a)[4]) {
+  const Smem diagonal = smem + Prep::diagonal + 512 * w;
+  float x[8], y[8];
+  prep_column(diagonal, lane, x);
+  prep_column(diagonal + 256, lane, y);
+  std::uint32_t l[4];
+  ldmatrix(l, fragment_b(smem + Prep::l, 16 * w, lane) ^ (32 * w));
+  const F2 first = prep_pick(x, lane & 3), last = prep_pick(y, lane & 3);
+  a[0] = pack_f16(first.x, first.y), a[1] = 0, a[2] = 0, a[3] = pack_f16(last.x, last.y);
+  float u[4] = {0, 0, 0, 0}, z[4] = {0, 0, 0, 0};
+  const std::uint32_t upper[4] = {a[0], 0, 0, 0};
+  mma<Half16::f16>(u, upper, l[2], 0);
+  const std::uint32_t product[4] = {pack_f16(u[0], u[1]), 0, 0, 0};
+  mma<Half16::f16>(z, product, transposed(a[3]), 0);
+  a[2] = pack_f16(z[0], z[1]);
+  stmatrix(fragment_a(smem + Prep::tt, 16 * w, lane) ^ (32 * w), a[0], a[1], a[2], a[3]);
+  stmatrix(fragment_a(smem + Prep::t2t, 16 * w, lane) ^ (32 * w),
+           pack_f16(beta.x * first.x, beta.x * first.y), 0, pack_f16(beta.x * z[0], beta.x * z[1]),
+           pack_f16(beta.y * last.x, beta.y * last.y));
+}
+
+/// Step 5, when all diagonal blocks are there: the blocks of T below block w, transposed, times beta to T2^T.
+/// a: block w itself.
+///     T_iw = -T_ii (sum over k from w to i - 1 of L_ik T_kw)
+FLA_DEVICE void prep_below(Smem smem, F2 beta, std::uint32_t w, std::uint32_t lane, std::uint32_t (&a)[4]) {
+  // Block w + 1 + i of rows. All loads come first: they do not pass stores.
+  std::uint32_t l[3][3][4] = {}, t[3][4] = {};
+  const Smem from_l = fragment_b(smem + Prep::l, 16 * (w + 1), lane),
+             from_t = fragment_a(smem + Prep::tt, 16 * (w + 1), lane),
+             to = fragment_a(smem + Prep::t2t, 16 * w, lane);
+#pragma unroll
+  for (std::uint32_t i = 0; i < 3; ++i)
+    if (w + i < 3) {
+#pragma unroll
+      for (std::uint32_t k = 0; k <= i; ++k) ldmatrix(l[i][k], (from_l ^ (32 * (w + k))) + 2048 * i);
+      ldmatrix_trans(t[i], (from_t ^ (32 * (w + 1 + i))) + 2048 * i);
+    }
+  float sum[3][2][4] = {};
+#pragma unroll
+  for (std::uint32_t k = 0; k < 3; ++k)
+    if (w + k < 3) {
+#pragma unroll
+      for (std::uint32_t i = k; i < 3; ++i)
+        if (i == k || w + i < 3) {
+          mma<Half16::f16>(sum[i][0], a, l[i][k][0], l[i][k][1]);
+          mma<Half16::f16>(sum[i][1], a, l[i][k][2], l[i][k][3]);
+        }
+      const auto& x = sum[k];
+      const std::uint32_t product[4] = {pack_f16(x[0][0], x[0][1]), pack_f16(x[0][2], x[0][3]),
+                                        pack_f16(x[1][0], x[1][1]), pack_f16(x[1][2], x[1][3])};
+      float y[2][4] = {};
+      mma<Half16::f16>(y[0], product, t[k][0], t[k][1]);
+      mma<Half16::f16>(y[1], product, t[k][2], t[k][3]);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        a[2 * i] = pack_f16(y[i][0], y[i][1]), a[2 * i + 1] = pack_f16(y[i][2], y[i][3]);
+      stmatrix(to ^ (32 * (w + 1 + k)), pack_f16(beta.x * y[0][0], beta.x * y[0][1]),
+               pack_f16(beta.y * y[0][2], beta.y * y[0][3]), pack_f16(beta.x * y[1][0], beta.x * y[1][1]),
+               pack_f16(beta.y * y[1][2], beta.y * y[1][3]));
+    }
+}
+
+/// Step 6, F0: T2^T Kr over Kr. meanwhile(): while the products are on their way; then the other
 /// warpgroup may write over T2.
 template <class Meanwhile>
-FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t group,
-                               Probe& probe, Meanwhile&& meanwhile) {
+FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, Probe& probe,
+                               Meanwhile&& meanwhile) {
   float d[64];
   const std::uint64_t da = k_major(smem + Prep::t2t), db = mn_major(smem + Packet::kr);
   wgmma_fence();
@@ -538,7 +529,7 @@ FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, 
   keep(d);
   probe.mark(5);
   barrier_arrive(kFolded, Prep::threads);
-  barrier(group, 128);  // all four warps have read Kr
+  barrier(kKeys, 128);  // all four warps have read Kr
   probe.mark(6);
   const Smem at = fragment_a(smem + Packet::kr, 16 * w4, lane);
 #pragma unroll
@@ -548,7 +539,7 @@ FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, 
              pack_f16(d[8 * j + 6], d[8 * j + 7]));
 }
 
-/// Step 7, warpgroup 1: B = M T2, then Q~ - B K~ over Q~ (given in m and q).
+/// Step 6, F1: B = M T2, then Q~ - B K~ over Q~ (given in m and q).
 FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t (&m)[16],
                                   const std::uint32_t (&q)[32], Probe& probe) {
   std::uint32_t b[16];
@@ -611,7 +602,7 @@ FLA_DEVICE std::uint32_t scaled_in(std::uint32_t place) { return 4 + place; }
 inline constexpr int kEarly = FLA_EARLY;
 
 /// Steps 2 and 3, warps 0 to 7: g, q, k of one work after the other to what the pairs and the folds multiply.
-template <Half16 type>
+template <Half16 type, Gate gate>
 FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
   const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), tid = 32 * warp + lane,
                       wg = warp >> 2, w4 = warp & 3;
@@ -626,15 +617,24 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
     mbar_wait(at + Prep::bar_g, turn, patience);
     warp_sync();
     probe.mark(0);
-    const U4 work = load_u32x4(record_of(at, turn));
-    const std::uint32_t rows = work.w;
-    if (rows == 0) break;
     // Address of the thread's 4 channels of its first token in a 64-row tile at offset 0.
     const auto first_of = [&](std::uint32_t l) { return at + warp * 1024 + (l >> 4) * kTile + (l & 15) * 8; };
     const Smem x0 = first_of(lane);
+    // Everything is asked for before anything is looked at.
+    const U4 work = load_u32x4(record_of(at, turn));
+    const float A_log = load_f32(at + Prep::bias + 512);
+    const F4 bias = load_f32x4(at + Prep::bias + 16 * lane);
+    U2 raw[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) raw[j] = load_u32x2(row_of(x0, j) + Prep::g);
+    const Gates gates = gates_of<gate>(call, A_log, bias);
+    const std::uint32_t rows = work.w;
+    if (rows == 0) break;
 
     // 2. Gates and norms: the norms' matrix products fill time that the gates' functions take.
     float a[8][4];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) unpack4<type>(raw[j], a[j]);
     if (p.gate_f32) {
       const float* const from = static_cast<const float*>(call.g.data) + work.y * call.g.batch +
                                 (std::int64_t(work.z) + 8 * warp) * call.g.token + work.x * call.g.head +
@@ -646,14 +646,9 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
                          : F4{0, 0, 0, 0};
         a[j][0] = x.x, a[j][1] = x.y, a[j][2] = x.z, a[j][3] = x.w;
       }
-    } else {
-#pragma unroll
-      for (int j = 0; j < 8; ++j) unpack4<type>(load_u32x2(row_of(x0, j) + Prep::g), a[j]);
     }
     probe.mark(1);
-    const Gates gates =
-        gates_of(call, load_f32(at + Prep::bias + 512), load_f32x4(at + Prep::bias + 16 * lane));
-    decays<0, kEarly>(call.gate, gates, a, [](int) {});
+    decays<gate, 0, kEarly>(gates, a, [](int) {});
     probe.mark(2);
     mbar_wait(at + Prep::bar_qk, turn, patience);
     warp_sync();
@@ -662,18 +657,18 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
 #pragma unroll
       for (int j = 0; j < 8; ++j)
         if (8 * warp + j >= rows) {
-          const Smem to = row_of(x0, j) + Prep::raw + wg * (16384 - 4096);
-          store(to, U2{0, 0});
-          store(to + 4096, U2{0, 0});
+          store(row_of(x0, j) + q_rows(wg), U2{0, 0});
+          store(row_of(x0, j) + k_rows(wg), U2{0, 0});
         }
       barrier(team, Prep::threads);
     }
     float lo[4] = {0, 0, 0, 0}, hi[4] = {0, 0, 0, 0};
     {
       // the diagonal of X X^T; warps 0-3: 16 tokens of q each, warps 4-7: of k
-      const Smem x = fragment_a(at + Prep::raw + (w4 >> 1) * 16384, 32 * wg + 16 * (w4 & 1), lane);
+      const std::uint32_t block = w4 >> 1;
+      const Smem x = fragment_a(at + Prep::raw + block * 16384, 32 * (wg ^ block) + 16 * (w4 & 1), lane);
       constexpr int each = 8 / (8 - kEarly);
-      decays<kEarly, 8>(call.gate, gates, a, [&](int j) {
+      decays<gate, kEarly, 8>(gates, a, [&](int j) {
 #pragma unroll
         for (int kk = each * (j - kEarly); kk < each * (j - kEarly) + each; ++kk) {
           std::uint32_t r[4];
@@ -732,20 +727,22 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
   probe.end(p.probe ? p.probe + (block() * 4 + wg) * 16 : nullptr);
 }
 
-/// Steps 1 and 4 to 8, warps 8 to 15: finds the works, has their inputs loaded, and makes packets of what the
+/// Steps 1 and 4 to 7, warps 8 to 15: finds the works, has their inputs loaded, and makes packets of what the
 /// other warps scaled.
-FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std::int32_t worker,
-                          std::int32_t workers) {
-  const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), tid = 32 * warp + lane,
-                      wg = warp >> 2, w4 = warp & 3;
-  constexpr std::uint32_t team = 2, group = 3;  // named barriers
+FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::uint32_t lane,
+                          std::int32_t worker, std::int32_t workers) {
+  const std::uint32_t wg = warp >> 2, w4 = warp & 3;
   const KdaCall& call = p.call;
   const Schedule& schedule = p.schedule;
   Patience patience;
-  Probe probe{smem + Prep::bytes + Prep::ticks + 64 * wg, (tid & 127) == 0};
+  Probe probe{smem + Prep::bytes + Prep::ticks + 64 * wg, (wg == 0 ? w4 == 2 : w4 == 3) && lane == 0};
 
-  // Who does what alone: the others wait for nobody who waits for memory.
-  const bool finds = tid == 128, stores = tid == 160;
+  // Warps with 16 rows of L, one on each quarter of the SM; who of the others does what alone, while these
+  // solve: they wait for nobody who waits for memory.
+  const bool solves = wg == 0 ? w4 >= 2 : w4 < 2;
+  constexpr std::uint32_t storing = 0, resting = 1, asking = 6, finding = 7;
+  const bool asks = warp == asking && lane == 0, finds = warp == finding && lane == 0,
+             stores = warp == storing && lane == 0;
   const std::uint32_t works = works_of(schedule);
 
   const auto announce = [&](std::int32_t w, const PlannedWork& seen, Smem to) {  // by the finding thread
@@ -810,13 +807,10 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
       mbar_arrive(at + Prep::bar_g);
       return;
     }
-    mbar_expect(at + Prep::bar_g, 16384);
+    mbar_expect(at + Prep::bar_g, 2 * kTile);
 #pragma unroll
-    for (int b = 0; b < 2; ++b)
-#pragma unroll
-      for (int h = 0; h < 2; ++h)
-        tma_load(at + Prep::g + h * kTile + b * 4096, &p.g, at + Prep::bar_g, 64 * h, work.x, work.z + 32 * b,
-                 work.y);
+    for (int h = 0; h < 2; ++h)
+      tma_load(at + Prep::g + h * kTile, &p.g, at + Prep::bar_g, 64 * h, work.x, work.z, work.y);
   };
   // A quarter of q and k, by one thread of each of four warps: half h of block b.
   const auto load_qk = [&](Smem at, std::uint32_t turn, int b, int h) {
@@ -824,9 +818,9 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     if (work.w == 0) return;
     const int head = load_u32(record_of(at, turn) + 28);
     const Smem to = at + Prep::raw + b * 16384 + h * kTile;
-    mbar_expect(at + Prep::bar_qk, 8192);
-    tma_load(to, &p.q, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
-    tma_load(to + 4096, &p.k, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
+    mbar_expect(at + Prep::bar_qk, kTile);
+    tma_load(to + b * 4096, &p.q, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
+    tma_load(to + (1 - b) * 4096, &p.k, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
   };
   // The packet of the work before may be read by others once its writes are there.
   const auto publish = [&] {
@@ -837,25 +831,22 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     store_release(schedule.ready + packet.x * kReadyApart, packet.y + 1);
   };
 
-  std::int32_t w = worker;  // the next work that is not announced yet, of the finding thread
-  if (warp == 4) {
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < 3; ++i, w += workers) {
-      const Smem at = smem + (i & 1) * Prep::bytes;
-      if (finds) announce(w, planned_at(schedule, w, works), record_of(at, i >> 1));
+  // The first three works, a warp each.
+  if (warp < 3) {
+    const std::int32_t w = worker + static_cast<std::int32_t>(warp) * workers;
+    const Smem at = smem + (warp & 1) * Prep::bytes;
+    if (lane == 0) announce(w, planned_at(schedule, w, works), record_of(at, warp >> 1));
+    warp_sync();
+    if (warp < 2) {
+      if (lane == 0) load_g(at, 0);
+      if (lane < 4) load_qk(at, 0, lane >> 1, lane & 1);
       warp_sync();
-      if (i < 2 && finds) load_g(at, 0);
-      if (i < 2 && lane < 4) load_qk(at, 0, lane >> 1, lane & 1);
-      warp_sync();
-    }
-    if (finds && schedule.claim) w = fetch_add(schedule.claim, 1);
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      const Smem at = smem + i * Prep::bytes;
       store_rest(at, 0, load_rest(record_of(at, 0)));
     }
   }
-  barrier(team, Prep::threads);
+  std::int32_t w = worker + 3 * workers;  // the next work that is not announced yet, of the finding thread
+  if (finds && schedule.claim) w = fetch_add(schedule.claim, 1);
+  barrier(kTeam, Prep::threads);
 
   probe.begin();
   std::uint32_t n = 0;
@@ -863,73 +854,101 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     const std::uint32_t turn = (n >> 1) & 1;
     const Smem at = smem + (n & 1) * Prep::bytes, other = smem + (~n & 1) * Prep::bytes;
     if (load_u32(record_of(at, turn) + 12) == 0) break;
-    const Smem beta = at + Prep::beta + 256 * turn;
     barrier(scaled_in(n & 1), 2 * Prep::threads);
     fence_async_shared();
     probe.mark(8);
 
     // 4, 5. kept(lane): addresses are computed again for every work; over the loop they would take registers
     // that it has not.
+    // Looks at memory that are used later.
     PlannedWork seen{};
     if (finds) seen = planned_at(schedule, w, works);
-    if (const Way way = way_of(at); way != Way::exact)
-      prep_pairs(at, beta, way == Way::steep, wg, w4, kept(lane), team, probe);
+    std::uint32_t taken = 0;
+    if (asks && schedule.taken)
+      taken = load_relaxed(schedule.taken + load_u32(record_of(at, turn) + 24) * kTakenApart);
+    const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
+    const Smem betas = at + Prep::beta + 256 * turn + 4 * (16 * block + (kept(lane) >> 2));
+    const F2 beta{load_f32(betas), load_f32(betas + 32)};
+    const auto paired = [&] {
+      probe.mark(0);
+      barrier(kTeam, Prep::threads);  // nobody reads raw, g and k0 any more
+      probe.mark(1);
+    };
+    if (const Way way = way_of(at); way == Way::exact) {
+      paired();
+    } else if (wg == 0) {
+      float d[16];
+      prep_pairs<32>(at + Prep::raw, at + Prep::k0, way == Way::steep, d);
+      paired();
+      if (solves)
+        prep_rows<32>(at, beta, d, block, kept(lane));
+      else
+        prep_mask<32>(at, d, block, kept(lane));
+    } else {
+      float d[32];
+      prep_pairs<64>(at + Prep::raw + 16384, at + Prep::g, way == Way::steep, d);
+      paired();
+      if (solves)
+        prep_rows<64>(at, beta, d, block, kept(lane));
+      else
+        prep_mask<64>(at, d, block, kept(lane));
+    }
+    warp_sync();
     probe.mark(9);
 
-    // 6. Warps with rows of L solve; the others prepare what comes, a part for each warp: one alone is slow.
+    // 5. Warps with rows of L solve; the others prepare what comes, a part for each warp: one alone is slow.
     Rest rest{};
-    if (w4 >= 2) {
-      warp_sync();
-      prep_invert(at, beta, 2 * wg + (w4 & 1), kept(lane));
+    if (solves) {
+      std::uint32_t inverse[4];
+      prep_invert(at, beta, block, kept(lane), inverse);
       probe.mark(2);
-      barrier(pair_of(wg), 64);
-      if (w4 == 3) prep_merge(at, beta, wg, kept(lane));
+      barrier(kSolve, 128);
+      prep_below(at, beta, block, kept(lane), inverse);
       probe.mark(3);
-    } else if (warp == 0) {
-      if (lane == 0) {
-        std::uint32_t taken = 0;
-        const U4 to = load_u32x4(record_of(at, turn) + 16);
-        if (schedule.taken) taken = load_relaxed(schedule.taken + to.z * kTakenApart);
+    } else {
+      if (wg == 0) barrier_arrive(kMasked, 192);
+      zero_below(at, 64 * wg + 32 * (w4 & 1) + kept(lane));
+      if (wg == 0) zero_below(at, 128 + 32 * w4 + kept(lane));
+      if (asks) {
         fence_async_shared();
         load_g(at, turn ^ 1);
-        const std::int32_t room = std::int32_t(taken) - std::int32_t(to.y) + schedule.depth;
+        const std::int32_t room =
+            std::int32_t(taken) - std::int32_t(load_u32(record_of(at, turn) + 20)) + schedule.depth;
         store(smem + Prep::room, std::uint32_t(room > 0));
-      }
-    } else if (warp == 1) {
-      rest = load_rest(record_of(at, turn ^ 1));  // in flight until 7
-    } else if (finds) {
-      announce(w, seen, record_of(other, ((n + 3) >> 1) & 1));
-      w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
-    }
-    warp_sync();  // barriers want whole warps
-    // Who stores waits for memory: the others go on without him, and he waits for them later.
-    constexpr std::uint32_t storing = 5;
-    if (warp == storing) {
-      barrier_arrive(team, Prep::threads);
-      if (stores && n > 0) {
-        bulk_wait_read();  // the packet before has left its place
-        mbar_arrive(other + Prep::bar_left);
-        publish();
+      } else if (warp == resting) {
+        rest = load_rest(record_of(at, turn ^ 1));  // in flight until 6
+      } else if (finds) {
+        announce(w, seen, record_of(other, ((n + 3) >> 1) & 1));
+        w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
       }
       warp_sync();
-      barrier(kLate, Prep::threads);
-    } else {
-      barrier_arrive(kLate, Prep::threads);
-      barrier(team, Prep::threads);
     }
-    probe.mark(10);
-
-    // 6, 7
-    if (wg == 0) {
-      prep_finish(at, beta, warp, kept(lane));
-      probe.mark(11);
-      barrier(team, Prep::threads);
+    // Who stores waits for memory: the others go on without him, and he waits for them later.
+    const auto solved = [&] {
+      if (warp == storing) {
+        barrier_arrive(kTeam, Prep::threads);
+        if (stores && n > 0) {
+          bulk_wait_read();  // the packet before has left its place
+          mbar_arrive(other + Prep::bar_left);
+          publish();
+        }
+        warp_sync();
+        barrier(kLate, Prep::threads);
+      } else {
+        barrier_arrive(kLate, Prep::threads);
+        barrier(kTeam, Prep::threads);
+      }
       fence_async_shared();
       probe.mark(12);
-      prep_fold_keys(at, w4, kept(lane), group, probe, [&] {
+    };
+
+    // 6
+    if (wg == 0) {
+      solved();
+      prep_fold_keys(at, w4, kept(lane), probe, [&] {
         if (lane == 0) load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
         warp_sync();
-        if (warp == 1) store_rest(at, turn ^ 1, rest);
+        if (warp == resting) store_rest(at, turn ^ 1, rest);
       });
     } else {
       std::uint32_t q[32], m[16];
@@ -937,18 +956,17 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
                  from_m = fragment_a(at + Prep::m, 16 * w4, kept(lane));
 #pragma unroll
       for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
+      barrier(kMasked, 192);
 #pragma unroll
       for (int j = 0; j < 4; ++j) ldmatrix(m + 4 * j, from_m ^ (j << 5));
-      probe.mark(11);
-      barrier(team, Prep::threads);
-      fence_async_shared();
-      probe.mark(12);
+      probe.mark(10);
+      solved();
       prep_fold_queries(at, w4, kept(lane), m, q, probe);
     }
 
-    // 8. Out.
+    // 7
     probe.mark(13);
-    barrier(team, Prep::threads);
+    barrier(kTeam, Prep::threads);
     if (stores) {
       fence_async_shared();
       const U4 to = load_u32x4(record_of(at, turn) + 16);
@@ -972,7 +990,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t thread, std:
     bulk_wait_read();
     publish();
   }
-  probe.end(p.probe ? p.probe + (block() * 4 + 2 + wg) * 16 : nullptr);
+  probe.end(p.probe ? p.probe + (fla::flash_kda::block() * 4 + 2 + wg) * 16 : nullptr);
 }
 
 /// All of prep: a CTA of 512 threads takes works `worker`, worker + workers, … or, beside the state, what
@@ -992,16 +1010,22 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
     prefetch(&p.q);
     prefetch(&p.k);
   }
-  // The pairs of block 0 read over the end of k0; what they read there is masked, but must be there.
-  constexpr std::uint32_t gap = (Prep::raw - Packet::bytes) / 16;
-  if (tid < 2 * gap) store(smem + tid / gap * Prep::bytes + Packet::bytes + 16 * (tid % gap), U4{0, 0, 0, 0});
+  // Read before it is known whether anything came.
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i)
+    store(smem + (i >> 1) * Prep::bytes + Prep::g + (i & 1) * kTile + 16 * tid, U4{0, 0, 0, 0});
   fence_async_shared();
   barrier(9, 2 * Prep::threads);
   wait_for_kernel_before();
-  if (uniform(tid >> 5) < Prep::threads / 32)
-    prep_scale<type>(p, smem, tid);
+  const std::uint32_t warp = uniform(tid >> 5), lane = kept(tid & 31);
+  if (warp < 8 && p.call.gate == Gate::bounded)
+    prep_scale<type, Gate::bounded>(p, smem, tid);
+  else if (warp < 8 && p.call.gate == Gate::softplus)
+    prep_scale<type, Gate::softplus>(p, smem, tid);
+  else if (warp < 8)
+    prep_scale<type, Gate::given>(p, smem, tid);
   else
-    prep_fold(p, smem, tid - Prep::threads, worker, workers);
+    prep_fold(p, smem, warp - 8, lane, worker, workers);
 }
 
 }  // namespace fla::flash_kda

@@ -13,7 +13,7 @@
 ///   Smem       an address in the CTA's shared memory (32-bit window). Kernel bodies get the base from their
 ///              caller.
 ///   threads    thread(), block() and blocks() name the caller; `lane` is thread() % 32.
-///   collective ldmatrix*, stmatrix*, mma*, any, first_true, warp_sync: 32 lanes of a warp. wgmma*,
+///   collective ldmatrix*, stmatrix*, transposed, mma*, any, first_true, warp_sync: 32 lanes of a warp. wgmma*,
 ///              registers_*: 4 warps of a warpgroup. barrier(id, n): the n threads that name this id,
 ///              1 <= id <= 15.
 ///   wgmma      asynchronous from wgmma_fence to wgmma_wait; accumulators and A registers are untouched
@@ -314,6 +314,12 @@ FLA_DEVICE void stmatrix_trans(Smem a, std::uint32_t r0, std::uint32_t r1, std::
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(a), "r"(r0),
                "r"(r1), "r"(r2), "r"(r3)
                : "memory");
+}
+/// An 8 x 8 matrix of 16-bit elements, two of row lane / 4 in a register, transposed.
+FLA_DEVICE std::uint32_t transposed(std::uint32_t x) {
+  std::uint32_t y;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
 }
 
 // ---- Numbers

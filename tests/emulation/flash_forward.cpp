@@ -169,7 +169,7 @@ class Placed {
 };
 
 /// As the launch function makes them: a box is `tokens` x 64 channels of one head.
-TensorMap map_of(const TensorView& x, std::uint32_t tokens) {
+TensorMap map_of(const TensorView& x, std::uint32_t tokens = flash_kda::kChunk) {
   const auto size = [&](int axis) { return static_cast<std::uint64_t>(x.size(axis)); };
   const auto stride = [&](int axis) {
     return x.size(axis) > 1 ? 2 * static_cast<std::uint64_t>(x.stride(axis)) : 256;
@@ -221,9 +221,9 @@ ForwardResult run(const Forward& forward, const Options& options) {
   if (call.T > 0) {
     params.q = map_of(args.q, 32);
     params.k = map_of(args.k, 32);
-    if (!params.gate_f32) params.g = map_of(args.g, 32);
-    params.v = map_of(args.v, 64);
-    params.o = map_of(placed.padded_o(), 64);
+    if (!params.gate_f32) params.g = map_of(args.g);
+    params.v = map_of(args.v);
+    params.o = map_of(placed.padded_o());
   }
 
   params.first_by_tma = flash_kda::has_boxes(call.initial_state);

@@ -73,6 +73,7 @@ void load(void* to, Smem from, std::uint32_t bytes, Site site);
 void store(Smem to, const void* from, std::uint32_t bytes, Site site);
 void ldmatrix(std::uint32_t* r, Smem row, bool transposed, Site site);
 void stmatrix(Smem row, const std::uint32_t* r, bool transposed, Site site);
+std::uint32_t transposed(std::uint32_t x, Site site);
 
 // ---- tensor cores
 

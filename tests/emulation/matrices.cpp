@@ -220,6 +220,20 @@ void stmatrix(Smem row, const std::uint32_t* r, bool transposed, Site site) {
                  });
 }
 
+std::uint32_t transposed(std::uint32_t x, Site site) {
+  Thread& thread = self();
+  machine().meet(thread.block->warps[thread.index / 32], "movmatrix.trans", 32, thread.index % 32, x, site,
+                 [&](const std::vector<std::uint32_t*>& lanes) {
+                   std::array<std::array<std::uint32_t, 8>, 8> matrix{};
+                   for (std::uint32_t l = 0; l < 32; ++l)
+                     for (std::uint32_t e = 0; e < 2; ++e)
+                       matrix[l / 4][2 * (l % 4) + e] = half_of(*lanes[l], static_cast<int>(e));
+                   for (std::uint32_t l = 0; l < 32; ++l)
+                     *lanes[l] = matrix[2 * (l % 4)][l / 4] | matrix[2 * (l % 4) + 1][l / 4] << 16;
+                 });
+  return x;
+}
+
 void mma(float* c, const std::uint32_t* a, std::uint32_t b0, std::uint32_t b1, Format format, Site site) {
   struct Lane {
     float* c;

@@ -164,6 +164,9 @@ FLA_DEVICE void stmatrix_trans(Smem a, std::uint32_t r0, std::uint32_t r1, std::
   const std::uint32_t r[] = {r0, r1, r2, r3};
   emulation::stmatrix(a, r, true, {file, line});
 }
+FLA_DEVICE std::uint32_t transposed(std::uint32_t x, FLA_SITE) {
+  return emulation::transposed(x, {file, line});
+}
 
 // ---- numbers
 
