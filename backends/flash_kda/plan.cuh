@@ -4,176 +4,195 @@
 #include "backends/flash_kda/work.cuh"
 
 /// Before a forward pass whose sequences are known on the device only, or whose packets pass through places
-/// used in turn: makes the tables of params.h from cu_seqlens and clears the counters. Every CTA makes all
-/// tables, the same ones, but for its part of the list of works, which is long. cu_seqlens may
-/// hold anything: entries are clamped to [0, T], and one that lies before another that precedes it
-/// counts as that one, so that no two sequences share a token and there is room for all their chunks.
+/// used in turn: makes the tables of params.h from cu_seqlens and clears the counters. Every CTA sorts the
+/// sequences by itself, in shared memory; where a work stands in the list follows from the sorted lengths and
+/// their sums alone, so that CTAs share the list's works without a word. cu_seqlens may hold anything:
+/// entries are clamped to [0, T], and one that lies before another that precedes it counts as that one, so
+/// that no two sequences share a token and there is room for all their chunks.
 namespace fla::flash_kda {
 
-inline constexpr std::uint32_t kPlanThreads = 1024;
-/// Shared memory: where sequences begin, and the last one ends; their chunks as given, and sorted; two places
-/// a thread for sums.
-inline constexpr std::uint32_t kPlanShared = (3 * kMostSequences + 1 + 2 * kPlanThreads) * 4;
+inline constexpr std::uint32_t kPlanThreads = 256, kPlanWarps = kPlanThreads / 32;
+
+/// Shared memory. A sequence's rank is its place among the sorted ones.
+struct PlanShared {
+  static constexpr std::uint32_t ranks = 0,       ///< [N + 1] Ranked
+      chunks = ranks + 16 * kMostSequences + 16,  ///< [N], as given; -1 up to a multiple of four
+      starts = chunks + 4 * kMostSequences,       ///< [N + 1]: where sequences begin, and the last one ends
+      largest = starts + 4 * kMostSequences + 4,  ///< [2][warps]: of their entries; used in turn
+      bytes = largest + 8 * kPlanWarps;
+};
+inline constexpr std::uint32_t kPlanShared = PlanShared::bytes;
 
 struct PlanParams {
   Schedule schedule;
   Indices cu_seqlens;
   std::int32_t T, N, HV;
-  std::int32_t rounds;
-  std::int32_t* round_base;  ///< [rounds + 1], scratch
-  std::uint32_t claimed;     ///< works that are dealt out beforehand
+  Divisor by_parts;       ///< warps that share the works of 32 items
+  std::uint32_t claimed;  ///< works that are dealt out beforehand
 };
 
-FLA_DEVICE std::int32_t sequence_begin(const PlanParams& p, std::int32_t n) {
-  const std::int64_t at = index_at(p.cu_seqlens, n);
-  return static_cast<std::int32_t>(at < 0 ? 0 : at > p.T ? p.T : at);
+/// What the list needs of a sequence. After the last one stands one without tokens.
+struct Ranked {
+  std::int32_t begin, tokens, chunks;
+  std::int32_t before;  ///< chunks of the ranks before
+};
+FLA_DEVICE Ranked ranked(Smem smem, std::int32_t rank) {
+  const U4 x = load_u32x4(smem + PlanShared::ranks + 16 * rank);
+  return {std::int32_t(x.x), std::int32_t(x.y), std::int32_t(x.z), std::int32_t(x.w)};
 }
 
-/// Writes where the sequences begin, and where the last one ends.
-FLA_DEVICE void find_starts(const PlanParams& p, Smem starts, Smem sums) {
-  const std::int32_t tid = static_cast<std::int32_t>(thread());
-  const std::int32_t each =
-      p.N / static_cast<std::int32_t>(kPlanThreads) + 1;  // neighbours that a thread has
-  const std::int32_t first = tid * each, last = first + each <= p.N + 1 ? first + each : p.N + 1;
-  std::int32_t largest = 0;
-  for (std::int32_t n = first; n < last; ++n) {
-    const std::int32_t at = sequence_begin(p, n);
-    largest = at > largest ? at : largest;
-  }
-  store(sums + 4 * tid, static_cast<std::uint32_t>(largest));
-  barrier(1, kPlanThreads);
-  largest = 0;
-  for (std::int32_t before = 0; before < tid && before * each <= p.N; ++before) {
-    const auto at = static_cast<std::int32_t>(load_u32(sums + 4 * before));
-    largest = at > largest ? at : largest;
-  }
-  for (std::int32_t n = first; n < last; ++n) {
-    const std::int32_t at = sequence_begin(p, n);
-    largest = at > largest ? at : largest;
-    store(starts + 4 * n, static_cast<std::uint32_t>(largest));
-  }
-  barrier(1, kPlanThreads);
-}
+FLA_DEVICE std::int32_t larger(std::int32_t a, std::int32_t b) { return a > b ? a : b; }
+FLA_DEVICE std::int32_t smaller(std::int32_t a, std::int32_t b) { return a < b ? a : b; }
 
-/// The sum over the threads before this one; `total` over all. `sums` has kPlanThreads places twice.
-FLA_DEVICE std::int32_t sum_before(Smem sums, std::int32_t x, std::int32_t& total) {
-  const std::uint32_t tid = thread();
-  std::uint32_t from = 0;
-  store(sums + 4 * tid, std::uint32_t(x));
-  barrier(1, kPlanThreads);
-  std::int32_t sum = x;
-  for (std::uint32_t step = 1; step < kPlanThreads; step *= 2) {
-    if (tid >= step) sum += load_u32(sums + 4 * (from * kPlanThreads + tid - step));
-    from ^= 1;
-    store(sums + 4 * (from * kPlanThreads + tid), std::uint32_t(sum));
+/// Writes `starts` and `chunks`: a prefix maximum over the entries of cu_seqlens.
+FLA_DEVICE void find_starts(const PlanParams& p, Smem smem) {
+  const std::uint32_t tid = thread(), warp = tid / 32, lane = tid % 32;
+  const auto entry = [&](std::int32_t n) {  // beyond the last one: that one
+    const std::int64_t at = index_at(p.cu_seqlens, smaller(n, p.N));
+    return static_cast<std::int32_t>(at < 0 ? 0 : at > p.T ? p.T : at);
+  };
+  Smem largest = smem + PlanShared::largest, other = largest + 4 * kPlanWarps;
+  std::int32_t before = 0;
+#pragma unroll 1
+  for (std::int32_t first = 0; first < p.N; first += kPlanThreads) {
+    const std::int32_t n = first + tid;
+    const std::int32_t next = entry(n + 1);
+    std::int32_t begin = entry(n);
+    for (std::uint32_t step = 1; step < 32; step *= 2)
+      begin = larger(begin, shuffle(begin, lane >= step ? lane - step : lane));
+    if (lane == 31) store(largest + 4 * warp, std::uint32_t(begin));
     barrier(1, kPlanThreads);
+    begin = larger(begin, before);
+    for (std::uint32_t i = 0; i < kPlanWarps; ++i) {
+      const auto x = static_cast<std::int32_t>(load_u32(largest + 4 * i));
+      before = larger(before, x);
+      begin = larger(begin, i < warp ? x : 0);
+    }
+    const Smem used = largest;
+    largest = other;
+    other = used;
+
+    const std::int32_t tokens = larger(begin, next) - begin;
+    const Smem at = smem + 4 * n;
+    if (n < p.N) {
+      store(at + PlanShared::starts, std::uint32_t(begin));
+      store(at + PlanShared::chunks, std::uint32_t((tokens + kChunk - 1) / kChunk));
+      if (n == p.N - 1) store(at + PlanShared::starts + 4, std::uint32_t(begin + tokens));
+    } else if (n < ((p.N + 3) & ~3)) {
+      store(at + PlanShared::chunks, ~0u);
+    }
   }
-  total = load_u32(sums + 4 * (from * kPlanThreads + kPlanThreads - 1));
   barrier(1, kPlanThreads);
-  return sum - x;
+}
+
+/// Writes `ranks`: most chunks first, then as given. A rank is the number of sequences that precede.
+FLA_DEVICE void sort_sequences(const PlanParams& p, Smem smem) {
+  const Plan& plan = p.schedule.plan;
+  for (std::int32_t n = thread(); n < p.N; n += kPlanThreads) {
+    const Smem at = smem + 4 * n;
+    const std::uint32_t begin = load_u32(at + PlanShared::starts);
+    const std::uint32_t tokens = load_u32(at + PlanShared::starts + 4) - begin;
+    const auto chunks = static_cast<std::int32_t>(load_u32(at + PlanShared::chunks));
+    std::int32_t rank = 0, before = 0;
+#pragma unroll 1
+    for (std::int32_t i = 0; i < p.N; i += 4) {
+      const U4 four = load_u32x4(smem + PlanShared::chunks + 4 * i);
+      const auto count = [&](std::uint32_t x, std::int32_t of) {
+        const auto theirs = static_cast<std::int32_t>(x);
+        if (theirs > chunks || (theirs == chunks && of < n)) {
+          ++rank;
+          before += theirs;
+        }
+      };
+      count(four.x, i);
+      count(four.y, i + 1);
+      count(four.z, i + 2);
+      count(four.w, i + 3);
+    }
+    const Smem to = smem + PlanShared::ranks + 16 * rank;
+    store(to, U4{begin, tokens, std::uint32_t(chunks), std::uint32_t(before)});
+    if (rank == p.N - 1) store(to + 16, U4{0, 0, 0, std::uint32_t(before + chunks)});
+    if (block() == 0) {
+      plan.sequences[rank] = {n, std::int32_t(begin), std::int32_t(tokens), chunks};
+      if (rank == p.N - 1) *plan.works = (before + chunks) * p.HV;
+    }
+  }
+  barrier(1, kPlanThreads);
+}
+
+/// Writes the list: an item a lane, and the chunks of 32 items to several warps in turn.
+FLA_DEVICE void list_works(const PlanParams& p, Smem smem) {
+  const Schedule& s = p.schedule;
+  const std::int32_t warp = block() * kPlanWarps + thread() / 32, warps = blocks() * kPlanWarps,
+                     lane = thread() % 32, parts = p.by_parts.divisor, units = (s.items + 31) / 32 * parts;
+  const auto works_before = [&](std::int32_t item) {  // in order of items
+    const std::int32_t rank = item / s.by_heads;
+    const Ranked sequence = ranked(smem, rank);
+    return sequence.before * p.HV + (item - rank * p.HV) * sequence.chunks;
+  };
+  for (std::int32_t unit = warp; unit < units; unit += warps) {
+    const std::int32_t group = unit / p.by_parts, item = 32 * group + lane;
+    if (item >= s.items) return;
+    const std::int32_t rank = item / s.by_heads, round = item / s.by_streams, first = round * s.streams,
+                       stream = item - first, end = smaller(first + s.streams, s.items),
+                       last = (end - 1) / s.by_heads;
+    const Ranked own = ranked(smem, rank);
+
+    // Chunks of the stream's earlier items: rank by rank, or round by round where those are fewer.
+    std::int32_t base = 0;
+    if (p.HV >= s.streams) {
+      std::int32_t from = 0;  // the stream's first round with an item of this rank, or of a later one
+#pragma unroll 1
+      for (std::int32_t r = 0; r <= rank; r += 4) {
+        std::int32_t chunks[4];
+        for (std::int32_t i = 0; i < 4; ++i) chunks[i] = ranked(smem, smaller(r + i, rank)).chunks;
+        for (std::int32_t i = 0; i < 4; ++i) {
+          const std::int32_t to = ((r + i + 1) * p.HV + s.streams - 1 - stream) / s.by_streams;
+          base += (smaller(to, round) - from) * chunks[i];
+          from = smaller(to, round);
+        }
+      }
+    } else {
+      for (std::int32_t i = stream; i < item; i += s.streams) base += ranked(smem, i / s.by_heads).chunks;
+    }
+
+    // Before a chunk come the earlier rounds, and of this one's items as many chunks, or all that they have:
+    // those from the rank `ended` on have no more.
+    const std::int32_t works = works_before(first), works_end = works_before(end);
+    for (std::int32_t chunk = unit - group * parts; chunk < own.chunks; chunk += parts) {
+      std::int32_t ended = rank + 1;
+      for (std::int32_t to = last + 1; ended < to;) {
+        const std::int32_t middle = (ended + to) / 2;
+        if (ranked(smem, middle).chunks < chunk)
+          to = middle;
+        else
+          ended = middle + 1;
+      }
+      const std::int32_t slice = works + chunk * (smaller(ended * p.HV, end) - first) + works_end -
+                                 smaller(ranked(smem, ended).before * p.HV, works_end);
+      const std::int32_t token = chunk * kChunk;
+      s.plan.list[slice + stream] = {item - rank * p.HV, own.begin + token,
+                                     128 * stream + smaller(own.tokens - token, kChunk), base + chunk};
+      if (item == 0 && s.plan.slices) s.plan.slices[chunk].first = slice;
+    }
+  }
 }
 
 FLA_DEVICE void plan(const PlanParams& p, Smem smem) {
   const Schedule& s = p.schedule;
-  const std::uint32_t tid = thread();
   let_next_kernel_come();
+  if (s.plan.sequences) {
+    find_starts(p, smem);
+    sort_sequences(p, smem);
+    list_works(p, smem);
+  }
   if (s.depth) {
-    for (std::int32_t i = tid; i < s.streams * s.depth; i += kPlanThreads) s.ready[i * kReadyApart] = 0;
-    for (std::int32_t i = tid; i < s.streams; i += kPlanThreads) s.taken[i * kTakenApart] = 0;
-    if (tid == 0) *s.claim = p.claimed;
-  }
-  if (!s.plan.sequences) return;
-
-  const Smem given = smem, sorted = given + 4 * kMostSequences, sums = sorted + 4 * kMostSequences,
-             starts = sums + 8 * kPlanThreads;
-  find_starts(p, starts, sums);
-  const auto chunks_of = [&](std::int32_t n, std::int32_t& begin, std::int32_t& tokens) {
-    begin = static_cast<std::int32_t>(load_u32(starts + 4 * n));
-    tokens = static_cast<std::int32_t>(load_u32(starts + 4 * n + 4)) - begin;
-    return (tokens + kChunk - 1) / kChunk;
-  };
-  for (std::int32_t n = tid; n < p.N; n += kPlanThreads) {
-    std::int32_t begin, tokens;
-    store(given + 4 * n, std::uint32_t(chunks_of(n, begin, tokens)));
-  }
-  barrier(1, kPlanThreads);
-  for (std::int32_t n = tid; n < p.N; n += kPlanThreads) {
-    std::int32_t begin, tokens, rank = 0;
-    const std::int32_t chunks = chunks_of(n, begin, tokens);
-    for (std::int32_t i = 0; i < p.N; ++i) {
-      const std::int32_t other = load_u32(given + 4 * i);
-      rank += other > chunks || (other == chunks && i < n);
-    }
-    s.plan.sequences[rank] = {n, begin, tokens, chunks};
-    store(sorted + 4 * rank, std::uint32_t(chunks));
-  }
-  barrier(1, kPlanThreads);
-  const auto chunks_of_item = [&](std::int32_t item) {
-    return std::int32_t(load_u32(sorted + 4 * (item / p.HV)));
-  };
-
-  // A round has as many slices as its first item chunks.
-  std::int32_t slices = 0;
-  for (std::int32_t first = 0; first < p.rounds; first += kPlanThreads) {
-    const std::int32_t round = first + tid;
-    std::int32_t total;
-    const std::int32_t before =
-        sum_before(sums, round < p.rounds ? chunks_of_item(round * s.streams) : 0, total);
-    if (round < p.rounds) p.round_base[round] = slices + before;
-    slices += total;
-  }
-  if (tid == 0) p.round_base[p.rounds] = slices;
-  for (std::int32_t stream = tid; stream < s.streams; stream += kPlanThreads) {
-    std::int32_t before = 0;
-    for (std::int32_t item = stream; item < s.items; item += s.streams) {
-      s.plan.base[item] = before;
-      before += chunks_of_item(item);
-    }
-  }
-  barrier(1, kPlanThreads);
-
-  std::int32_t works = 0;
-  for (std::int32_t first = 0; first < slices; first += kPlanThreads) {
-    const std::int32_t slice = first + tid;
-    std::int32_t round = 0, chunk = 0, active = 0;
-    if (slice < slices) {
-      for (std::int32_t end = p.rounds; end - round > 1;) {  // the last round that begins here or before
-        const std::int32_t middle = (round + end) / 2;
-        (p.round_base[middle] <= slice ? round : end) = middle;
-      }
-      chunk = slice - p.round_base[round];
-      std::int32_t longer = 0;  // sequences with more than `chunk` chunks
-      for (std::int32_t end = p.N; end > longer;) {
-        const std::int32_t middle = (longer + end) / 2;
-        if (std::int32_t(load_u32(sorted + 4 * middle)) > chunk)
-          longer = middle + 1;
-        else
-          end = middle;
-      }
-      const std::int32_t items = longer * p.HV - round * s.streams;
-      active = items < s.streams ? items : s.streams;
-    }
-    std::int32_t total;
-    const std::int32_t before = sum_before(sums, active, total);
-    if (slice < slices) s.plan.slices[slice] = {works + before, round, chunk, active};
-    works += total;
-  }
-  if (tid == 0) *s.plan.works = works;
-  barrier(1, kPlanThreads);
-
-  // A slice a warp, CTAs and warps in turn.
-  const std::uint32_t lane = tid & 31;
-  for (std::int32_t i = block() * (kPlanThreads / 32) + tid / 32; i < slices;
-       i += blocks() * (kPlanThreads / 32)) {
-    const Slice slice = s.plan.slices[i];
-    for (std::int32_t stream = lane; stream < slice.active; stream += 32) {
-      const std::int32_t item = slice.round * s.streams + stream, rank = item / s.by_heads;
-      const Sequence sequence = s.plan.sequences[rank];
-      const std::int32_t token = slice.chunk * kChunk, left = sequence.tokens - token;
-      s.plan.list[slice.first + stream] = {item - rank * p.HV, sequence.begin + token,
-                                           128 * stream + (left < kChunk ? left : kChunk),
-                                           s.plan.base[item] + slice.chunk};
-    }
+    const std::int32_t at = block() * kPlanThreads + thread(), step = blocks() * kPlanThreads;
+#pragma unroll 1
+    for (std::int32_t i = at; i < s.streams * s.depth; i += step) s.ready[i * kReadyApart] = 0;
+#pragma unroll 1
+    for (std::int32_t i = at; i < s.streams; i += step) s.taken[i * kTakenApart] = 0;
+    if (at == 0) *s.claim = p.claimed;
   }
 }
 

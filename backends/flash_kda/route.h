@@ -51,10 +51,10 @@ inline std::int64_t chunks_at_most(const KdaCall& call) {
   return planned(call) ? call.T / kChunk + call.N : call.N * ceil_div(call.T, kChunk);
 }
 
-/// CTAs of the plan kernel: one for every few thousand works that it lists.
+/// CTAs of the plan kernel: one for every few hundred works that it lists.
 inline int plan_blocks(const KdaCall& call) {
   return planned(call)
-             ? static_cast<int>(std::clamp<std::int64_t>(chunks_at_most(call) * call.HV / 2048, 1, 16))
+             ? static_cast<int>(std::clamp<std::int64_t>(chunks_at_most(call) * call.HV / 512, 1, 64))
              : 1;
 }
 
@@ -145,7 +145,6 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   s.items = items_of(call);
   s.streams = route.streams;
   s.depth = route.depth;
-  const std::int32_t rounds = ceil_div(s.items, s.streams);
   const std::size_t packets =
       route.depth ? std::size_t(s.streams) * s.depth : std::size_t(chunks_at_most(call)) * call.HV;
   s.packets = carver.take<std::uint8_t>(packets * Packet::bytes, 1024);
@@ -153,6 +152,7 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   s.by_heads = Divisor(call.HV);
   s.by_group = Divisor(call.group);
   s.by_depth = Divisor(std::max(1, s.depth));
+  s.by_streams = Divisor(s.streams);
   if (route.depth) {
     s.ready = carver.take<std::uint32_t>(std::size_t(s.streams) * s.depth * kReadyApart);
     s.taken = carver.take<std::uint32_t>(std::size_t(s.streams) * kTakenApart);
@@ -160,18 +160,14 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   }
   if (planned(call)) {
     const std::size_t works = std::size_t(chunks_at_most(call)) * call.HV;
-    const std::size_t slices = ceil_div(call.T, kChunk) + ceil_div(works, s.streams) + 2;
     s.plan.sequences = carver.take<Sequence>(call.N);
-    s.plan.slices = carver.take<Slice>(slices);
-    s.plan.base = carver.take<std::int32_t>(s.items);
+    if (!route.depth) s.plan.slices = carver.take<Slice>(ceil_div(call.T, kChunk));
     s.plan.list = carver.take<PlannedWork>(works);
     s.plan.works = carver.take<std::int32_t>(1);
-    w.plan.round_base = carver.take<std::int32_t>(rounds + 1);
   } else {
     s.chunks = ceil_div(call.T, kChunk);
     s.works = static_cast<std::int32_t>(chunks_at_most(call) * call.HV);
     s.by_round = Divisor(std::clamp<std::int64_t>(std::int64_t{s.streams} * s.chunks, 1, 0x7fffffff));
-    s.by_streams = Divisor(s.streams);
     s.by_rest = Divisor(std::max(1, s.items % s.streams));
   }
   if (route.segments > 1) {
@@ -188,7 +184,8 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   w.plan.T = static_cast<std::int32_t>(call.T);
   w.plan.N = static_cast<std::int32_t>(call.N);
   w.plan.HV = call.HV;
-  w.plan.rounds = rounds;
+  w.plan.by_parts =
+      Divisor(std::max<std::int64_t>(1, plan_blocks(call) * kPlanWarps / ceil_div(s.items, 32)));
   w.plan.claimed = 3 * route.prep_blocks;  // every block begins with three works of its own
   w.bytes = carver.used();
   return w;

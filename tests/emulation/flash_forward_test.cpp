@@ -3,10 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <functional>
+#include <numeric>
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "backends/flash_kda/route.h"
 
 namespace fla::emulation {
 namespace {
@@ -260,6 +266,100 @@ TEST(FlashKdaOnTheCpu, StaysInsideItsPoolWhateverTheIndicesHold) {
   forward.state_indices = {5, -1, huge, 2};
   forward.state_write_indices = {1, 2, -huge, 5};
   EXPECT_EQ(text_of(run(forward).findings), "");
+}
+
+/// The plan kernel alone, for more sequences and rounds than a whole pass is run with: its list against
+/// params.h taken word by word.
+struct Packing {
+  std::vector<std::int32_t> lengths;
+  int HV;
+  std::int32_t streams;  ///< 0: packets are kept
+  std::uint32_t blocks;
+};
+std::vector<std::int32_t> many_lengths(int count) {
+  std::vector<std::int32_t> lengths;
+  for (int i = 0; i < count; ++i) lengths.push_back(i % 5 == 3 ? 0 : i * 37 % 150 + (i % 97 == 50 ? 700 : 0));
+  return lengths;
+}
+void check_plan(const Packing& packing) {
+  using flash_kda::kChunk;
+  const auto N = static_cast<std::int32_t>(packing.lengths.size());
+  Device device;
+  const auto starts = device.buffer<std::int32_t>("cu_seqlens", packing.lengths.size() + 1);
+  starts[0] = 5;
+  std::partial_sum(packing.lengths.begin(), packing.lengths.end(), starts.begin() + 1);
+  for (std::int32_t& start : starts.subspan(1)) start += starts[0];
+  cuda::KdaCall call;
+  call.T = starts.back() + 3;
+  call.N = N;
+  call.HV = packing.HV;
+  call.cu_seqlens.data = starts.data();
+  const std::int32_t items = flash_kda::items_of(call), streams = packing.streams ? packing.streams : items;
+  const flash_kda::Route route{.together = packing.streams > 0,
+                               .streams = streams,
+                               .depth = packing.streams > 0 ? 2 : 0,
+                               .prep_blocks = 1};
+  const auto memory = device.buffer<std::byte>(
+      "workspace", (flash_kda::workspace_of(call, route, nullptr).bytes + 255) / 256 * 256);
+  const flash_kda::Workspace workspace = flash_kda::workspace_of(call, route, memory.data());
+  const Kernel kernel{.name = "plan",
+                      .blocks = packing.blocks,
+                      .threads = flash_kda::kPlanThreads,
+                      .shared_bytes = flash_kda::kPlanShared,
+                      .body = [&](std::uint32_t smem) { flash_kda::plan(workspace.plan, smem); }};
+  ASSERT_EQ(text_of(device.run({kernel})), "");
+
+  const flash_kda::Plan& plan = workspace.schedule.plan;
+  const auto chunks_of = [&](std::int32_t n) { return (packing.lengths[n] + kChunk - 1) / kChunk; };
+  std::vector<std::int32_t> order(N);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order,
+                           [&](std::int32_t a, std::int32_t b) { return chunks_of(a) > chunks_of(b); });
+  for (std::int32_t rank = 0; rank < N; ++rank) {
+    const flash_kda::Sequence& found = plan.sequences[rank];
+    const std::int32_t n = order[rank];
+    ASSERT_EQ((std::array{found.n, found.begin, found.tokens, found.chunks}),
+              (std::array{n, starts[n], packing.lengths[n], chunks_of(n)}))
+        << "rank " << rank;
+  }
+  std::int32_t work = 0;
+  std::vector<std::int32_t> base(streams, 0);  // chunks of a stream's earlier rounds
+  for (std::int32_t first = 0; first < items; first += streams) {
+    const std::int32_t end = std::min(first + streams, items);
+    for (std::int32_t chunk = 0; chunk < chunks_of(order[first / packing.HV]); ++chunk) {
+      if (plan.slices) {
+        ASSERT_EQ(plan.slices[chunk].first, work) << "chunk " << chunk;
+      }
+      for (std::int32_t item = first; item < end && chunk < chunks_of(order[item / packing.HV]); ++item) {
+        const std::int32_t n = order[item / packing.HV], token = chunk * kChunk, stream = item - first;
+        const flash_kda::PlannedWork& found = plan.list[work];
+        ASSERT_EQ(
+            (std::array{found.head, found.token, found.stream_rows, found.number}),
+            (std::array{item % packing.HV, starts[n] + token,
+                        128 * stream + std::min(packing.lengths[n] - token, kChunk), base[stream] + chunk}))
+            << "work " << work;
+        ++work;
+      }
+    }
+    for (std::int32_t item = first; item < end; ++item)
+      base[item - first] += chunks_of(order[item / packing.HV]);
+  }
+  EXPECT_EQ(*plan.works, work);
+  if (!route.depth) return;
+  for (std::int32_t i = 0; i < streams * route.depth; ++i)
+    ASSERT_EQ(workspace.schedule.ready[i * flash_kda::kReadyApart], 0u) << i;
+  for (std::int32_t i = 0; i < streams; ++i)
+    ASSERT_EQ(workspace.schedule.taken[i * flash_kda::kTakenApart], 0u) << i;
+  EXPECT_EQ(*workspace.schedule.claim, workspace.plan.claimed);
+}
+
+TEST(FlashKdaPlan, ListsEveryWorkInItsPlace) {
+  const std::vector<std::int32_t> equal(8, 1024), mixed{1300, 547, 2048, 963, 271, 3063};
+  for (const Packing& packing :
+       {Packing{equal, 96, 43, 25}, Packing{mixed, 96, 43, 3}, Packing{mixed, 3, 11, 1},
+        Packing{many_lengths(23), 2, 0, 2}, Packing{many_lengths(256), 5, 5, 2},
+        Packing{many_lengths(700), 3, 2, 2}, Packing{many_lengths(603), 3, 100, 1}})
+    check_plan(packing);
 }
 
 }  // namespace
