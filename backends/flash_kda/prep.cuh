@@ -667,10 +667,10 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
       // the diagonal of X X^T; warps 0-3: 16 tokens of q each, warps 4-7: of k
       const std::uint32_t block = w4 >> 1;
       const Smem x = fragment_a(at + Prep::raw + block * 16384, 32 * (wg ^ block) + 16 * (w4 & 1), lane);
-      constexpr int each = 8 / (8 - kEarly);
+      constexpr int late = 8 - kEarly;
       decays<gate, kEarly, 8>(gates, a, [&](int j) {
 #pragma unroll
-        for (int kk = each * (j - kEarly); kk < each * (j - kEarly) + each; ++kk) {
+        for (int kk = 8 * (j - kEarly) / late; kk < 8 * (j - kEarly + 1) / late; ++kk) {
           std::uint32_t r[4];
           ldmatrix(r, (x ^ ((kk & 3) << 5)) + (kk >> 2) * kTile);
           mma<type>(lo, r, r[0], r[2]);

@@ -33,6 +33,7 @@
 #include <cuda_fp16.h>
 #include <cutlass/arch/reg_reconfig.h>
 
+#include <cute/arch/copy_sm90_desc.hpp>
 #include <cute/arch/mma_sm90_gmma.hpp>
 #include <utility>
 
@@ -201,19 +202,22 @@ FLA_DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" 
 FLA_DEVICE void prefetch(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-/// A box of a map of rank 4, from (c, h, t, b) on.
+/// Boxes of maps of rank 4, from (c, h, t, b) on. What they carry is used once: it is the first to leave L2,
+/// where packets are to stay.
+inline constexpr auto kUsedOnce = static_cast<std::uint64_t>(cute::TMA::CacheHintSm90::EVICT_FIRST);
 FLA_DEVICE void tma_load(Smem to, const TensorMap* map, Smem bar, int c, int h, int t, int b) {
   asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
-      "%5, "
-      "%6}], [%2];" ::"r"(to),
-      "l"(map), "r"(bar), "r"(c), "r"(h), "r"(t), "r"(b)
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(to),
+      "l"(map), "r"(bar), "r"(c), "r"(h), "r"(t), "r"(b), "l"(kUsedOnce)
       : "memory");
 }
 FLA_DEVICE void tma_store(const TensorMap* map, Smem from, int c, int h, int t, int b) {
   asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
-      "r"(from), "r"(c), "r"(h), "r"(t), "r"(b)
+      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%2, %3, %4, %5}], "
+      "[%1], "
+      "%6;" ::"l"(map),
+      "r"(from), "r"(c), "r"(h), "r"(t), "r"(b), "l"(kUsedOnce)
       : "memory");
 }
 FLA_DEVICE void bulk_load(Smem to, const void* from, std::uint32_t bytes, Smem bar) {

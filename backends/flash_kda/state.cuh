@@ -8,9 +8,9 @@
 ///
 ///   warpgroup 0      a thread a warp: Kt, Qh, gamma by bulk copies -> three stages; Kr, B and, by TMA, V ->
 ///                    two stages; beside prep also: which packets are ready, which have been read.
-///                    Before an item's packets an *opening* goes through the same stages: what the chain has
-///                    to know, and by TMA the item's first state, half through the three, half through the
-///                    two
+///                    Before an item's packets, and after the last one's, an *opening* goes through the same
+///                    stages: what the chain has to know, and by TMA the item's first state, half through the
+///                    three, half through the two
 ///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
 ///       pack S/16 to f16 (A), decay S
 ///       wgmma  A Kt^T       m64 n64, B K-major       meanwhile V^T by ldmatrix.trans
@@ -18,9 +18,9 @@
 ///       Y^T = V^T/16 - ...  (A)
 ///       wgmma  S += Y^T Kr  m64 n128, B MN-major
 ///       wgmma  O += V^T B^T m64 n64, B K-major       meanwhile the O before -> one of two tiles
-///                    the last state -> the stages of the item's last packet
+///                    between items: the first state from the opening's stages, the last one into its place
 ///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row.
-///                    Another: the last state by TMA; then the stages are free
+///                    Another: the last state by TMA; then the opening's stages are free
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
@@ -32,8 +32,9 @@ struct State {
   static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
   static constexpr std::uint32_t kt = 0, qh = 2 * kTile, gamma = 4 * kTile, first = gamma + 1024;
   static constexpr std::uint32_t opening = gamma + 512;  // u32 [4]: tokens, first chunk, last chunk, bits:
-  // the states by TMA; the first one is zero; the sequence is skipped
-  static constexpr std::uint32_t comes = 1, leaves = 2, zero = 4, skipped = 8;
+  // the first state comes by TMA, or is zero; the last one leaves by TMA; the sequence is skipped; no more
+  // items
+  static constexpr std::uint32_t comes = 1, zero = 2, leaves = 4, skipped = 8, closes = 16;
   static constexpr std::uint32_t box = 2 * kTile;  // of a state: 128 rows of 32 f32, two in a stage
   static constexpr std::uint32_t kr = 0, b = 2 * kTile, v = 3 * kTile, rest = 5 * kTile;
   static constexpr std::uint32_t rest_at = firsts * first;
@@ -214,12 +215,12 @@ FLA_DEVICE void for_chunks(const Params& p, std::int32_t stream, Body&& body) {
 /// How a job's states come and leave: bits of its opening.
 FLA_DEVICE std::uint32_t ways_of(const Params& p, const Segment& segment, const Slots& slots) {
   if (slots.read < 0) return State::skipped | State::zero;
+  const bool leaves = p.last_by_tma && segment.ends && slots.write >= 0;
   return (segment.index > 0            ? 0
           : p.first_by_tma             ? State::comes
           : !p.call.initial_state.data ? State::zero
                                        : 0) |
-         (p.last_by_tma && segment.ends && segment.last > segment.first && slots.write >= 0 ? State::leaves
-                                                                                            : 0);
+         (leaves ? State::leaves : 0);
 }
 /// Half a state, by one thread: boxes 0 and 1, or 2 and 3.
 FLA_DEVICE void state_comes(const Params& p, Smem stage, Smem full, std::uint32_t half, const Item& item,
@@ -241,20 +242,23 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t strea
   Patience patience;
   Turn<State::firsts> turn;
   std::int32_t number = 0;
+  const auto open = [&](const U4& opening, auto&& load) {
+    const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
+    wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
+    store(stage + State::opening, opening);
+    load(stage, full);
+    turn.next();
+  };
   for_jobs(p, stream, [&](std::int32_t index, const Item& item, const Segment& segment) {
     const Slots slots = slots_of(p.call, item.n);
     const std::uint32_t ways = ways_of(p, segment, slots);
-    {
-      const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
-      wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
-      store(stage + State::opening,
-            U4{std::uint32_t(item.tokens), std::uint32_t(segment.first), std::uint32_t(segment.last), ways});
-      if (ways & State::comes)
-        state_comes(p, stage, full, 0, item, slots);
-      else
-        mbar_arrive(full);
-      turn.next();
-    }
+    open({std::uint32_t(item.tokens), std::uint32_t(segment.first), std::uint32_t(segment.last), ways},
+         [&](Smem stage, Smem full) {
+           if (ways & State::comes)
+             state_comes(p, stage, full, 0, item, slots);
+           else
+             mbar_arrive(full);
+         });
     for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
       const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
       const std::uint8_t* const packet =
@@ -270,6 +274,7 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t strea
       turn.next();
     }
   });
+  open({0, 0, 0, State::closes}, [](Smem, Smem full) { mbar_arrive(full); });
 }
 FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
@@ -284,12 +289,13 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
   };
   for_jobs(p, stream, [&](std::int32_t index, const Item& item, const Segment& segment) {
     const Slots slots = slots_of(p.call, item.n);
-    if (ways_of(p, segment, slots) & State::comes) {
-      wait(0);
+    wait(0);
+    if (ways_of(p, segment, slots) & State::comes)
       state_comes(p, smem + State::rest_at + State::rest * turn.at, smem + State::rest_full + 8 * turn.at, 1,
                   item, slots);
-      turn.next();
-    }
+    else
+      mbar_arrive(smem + State::rest_full + 8 * turn.at);
+    turn.next();
     for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
       const Smem full = smem + State::rest_full + 8 * turn.at,
                  stage = smem + State::rest_at + State::rest * turn.at;
@@ -308,6 +314,8 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
       turn.next();
     }
   });
+  wait(0);
+  mbar_arrive(smem + State::rest_full + 8 * turn.at);
   store_release_shared(smem + State::read, State::all_read);
 }
 /// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never wait
@@ -360,7 +368,8 @@ FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, st
   if (lane == 0) bulk_wait();
 }
 
-/// Warpgroup 3, another warp's thread: last states from the stages of their last packet, which are free then.
+/// Warpgroup 3, another warp's thread: last states from the stages of the opening after them, which are free
+/// then.
 FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
   Turn<State::firsts> first;
@@ -368,25 +377,21 @@ FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
   std::uint32_t phase = 0;
   for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
     const Slots slots = slots_of(p.call, item.n);
-    const std::uint32_t ways = ways_of(p, segment, slots), chunks = segment.last - segment.first;
-    first.skip(chunks);  // with the opening that of the last packet
-    rest.skip(chunks + (ways & State::comes ? 1 : 0));
-    if (ways & State::leaves) {
-      const std::uint32_t rest_before = (rest.at + State::rests - 1) % State::rests;
-      mbar_wait(smem + State::left, phase, patience);
-      phase ^= 1;
-      fence_async_shared();
-      for (std::uint32_t i = 0; i < 4; ++i)
-        tma_store(&p.last_state,
-                  smem + (i < 2 ? State::first * first.at : State::rest_at + State::rest * rest_before) +
-                      (i & 1) * State::box,
-                  32 * i, 0, item.head, static_cast<std::int32_t>(slots.write));
-      bulk_commit();
-      bulk_wait_read();
-      mbar_arrive(smem + State::first_empty + 8 * first.at, 8);
-      mbar_arrive(smem + State::rest_empty + 8 * rest_before, 8);
-    }
-    first.skip(1);
+    first.skip(1 + segment.last - segment.first);
+    rest.skip(1 + segment.last - segment.first);
+    if (!(ways_of(p, segment, slots) & State::leaves)) return;
+    mbar_wait(smem + State::left, phase, patience);
+    phase ^= 1;
+    fence_async_shared();
+    for (std::uint32_t i = 0; i < 4; ++i)
+      tma_store(&p.last_state,
+                smem + (i < 2 ? State::first * first.at : State::rest_at + State::rest * rest.at) +
+                    (i & 1) * State::box,
+                32 * i, 0, item.head, static_cast<std::int32_t>(slots.write));
+    bulk_commit();
+    bulk_wait_read();
+    mbar_arrive(smem + State::first_empty + 8 * first.at, 8);
+    mbar_arrive(smem + State::rest_empty + 8 * rest.at, 8);
   });
   bulk_wait();
 }
@@ -407,42 +412,58 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
   Turn<State::firsts> first;
   Turn<State::rests> rest;
 
-  for (std::int32_t job = stream; job < schedule.items * p.segments.count; job += schedule.streams) {
-    if (p.segments.count > 1 && !segment_of(p, job, item_of(p, job % schedule.by_items).chunks).there)
-      continue;
+  float s[64];
+  std::uint32_t ways = 0;  // of the job before, then of this one
+  for (std::int32_t job = stream;; job += schedule.streams) {
+    if (p.segments.count > 1)
+      while (job < schedule.items * p.segments.count &&
+             !segment_of(p, job, item_of(p, job % schedule.by_items).chunks).there)
+        job += schedule.streams;
+    // The first state comes from where the last one goes.
     std::int32_t tokens, begin, end;
-    std::uint32_t ways;
-    float s[64];
     {
-      const Smem stage = smem + State::first * first.at;
+      const Smem stage = smem + State::first * first.at,
+                 other = smem + State::rest_at + State::rest * rest.at;
       mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+      mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
       warp_sync();
       U4 opening{};
       if (lane == 0) opening = load_u32x4(stage + State::opening);
       tokens = uniform(opening.x), begin = uniform(opening.y), end = uniform(opening.z);
+      const std::uint32_t before = ways;
       ways = uniform(opening.w);
-      if (ways & State::comes) {
-        mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
-        warp_sync();
-        boxes_load(p.call.initial_state.key == 1, stage, smem + State::rest_at + State::rest * rest.at, wg,
-                   w4, kept(lane), s);
-        warp_sync();
-        if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
-        rest.next();
-      } else if (ways & State::zero) {
+      float next[64];
 #pragma unroll
-        for (int i = 0; i < 64; ++i) s[i] = 0;
-      } else {
-        const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
-        const Segment segment = segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks);
-        if (segment.index == 0)
-          state_load(p, slots_of(p.call, item.n).read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
-        else
-          image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
+      for (int i = 0; i < 64; ++i) next[i] = 0;
+      const bool keys = p.call.initial_state.key == 1, last_keys = p.call.final_state.key == 1;
+      if (ways & State::comes) boxes_load(keys, stage, other, wg, w4, kept(lane), next);
+      if (before & State::leaves) {
+        if (keys != last_keys) barrier(8, 256);  // a thread writes where another one reads
+        boxes_store(last_keys, stage, other, wg, w4, kept(lane), s);
       }
       warp_sync();
-      if (lane == 0) mbar_arrive(smem + State::first_empty + 8 * first.at);
+      if (lane == 0) {
+        if (before & State::leaves) {
+          mbar_arrive(smem + State::left);
+        } else {
+          mbar_arrive(smem + State::first_empty + 8 * first.at);
+          mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+        }
+      }
       first.next();
+      rest.next();
+#pragma unroll
+      for (int i = 0; i < 64; ++i) s[i] = next[i];
+    }
+    if (ways & State::closes) break;
+    if (!(ways & (State::comes | State::zero))) {
+      // Found again: over the chunks it would take registers.
+      const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
+      const Segment segment = segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks);
+      if (segment.index == 0)
+        state_load(p, slots_of(p.call, item.n).read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
+      else
+        image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
     }
 
     probe.mark(0);
@@ -520,9 +541,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       wgmma_commit();
       if (c > begin) write_o(number - 1);
       probe.mark(4);
-      wgmma_wait<2>();                                            // Kt and Qh are done with
-      const bool stays = (ways & State::leaves) && c + 1 == end;  // the last state goes there
-      if (lane == 0 && !stays) mbar_arrive(smem + State::first_empty + 8 * first.at);
+      wgmma_wait<2>();  // Kt and Qh are done with
+      if (lane == 0) mbar_arrive(smem + State::first_empty + 8 * first.at);
       first.next();
       probe.mark(6);
       wgmma_wait<0>();
@@ -531,7 +551,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(7);
 
       warp_sync();
-      if (lane == 0 && !stays) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+      if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
       rest.next();
 #pragma unroll
       for (int i = 0; i < 16; ++i) {
@@ -541,16 +561,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(8);
     }
     if (end > begin) write_o(number - 1);
-    if (ways & State::leaves) {
-      const std::uint32_t first_at = (first.at + State::firsts - 1) % State::firsts,
-                          rest_at = (rest.at + State::rests - 1) % State::rests;
-      barrier(8, 256);  // nobody reads the packet any more
-      boxes_store(p.call.final_state.key == 1, smem + State::first * first_at,
-                  smem + State::rest_at + State::rest * rest_at, wg, w4, kept(lane), s);
-      warp_sync();
-      if (lane == 0) mbar_arrive(smem + State::left);
-    } else if (!(ways & State::skipped)) {
-      // Found again: over the chunks it would take registers.
+    if (!(ways & (State::leaves | State::skipped))) {
       const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
       if (segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks).ends)
         state_store(p, slots_of(p.call, item.n).write, item.head, v_row(kept(lane)), kept(lane) & 3, s);
