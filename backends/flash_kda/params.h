@@ -41,11 +41,6 @@ FLA_DEVICE std::int32_t operator%(std::int32_t n, const Divisor& by) {
 struct alignas(16) Sequence {
   std::int32_t n, begin, tokens, chunks;
 };
-struct alignas(16) Slice {
-  std::int32_t first;  ///< number of its first work
-  std::int32_t round, chunk;
-  std::int32_t active;  ///< items of the round with that chunk
-};
 
 /// A work, as prep wants to know it at one look.
 struct alignas(16) PlannedWork {
@@ -54,10 +49,9 @@ struct alignas(16) PlannedWork {
 
 /// Variable length only: made from cu_seqlens by the plan kernel.
 struct Plan {
-  Sequence* sequences = nullptr;  ///< [N], most chunks first
-  Slice* slices = nullptr;        ///< [slices]
-  std::int32_t* base = nullptr;   ///< [items]: chunks of the stream before this item
-  PlannedWork* list = nullptr;    ///< [works]
+  Sequence* sequences = nullptr;   ///< [N], most chunks first
+  std::int32_t* slices = nullptr;  ///< [chunks], packets kept: the first work with that chunk
+  PlannedWork* list = nullptr;     ///< [works]
   std::int32_t* works = nullptr;
 };
 
@@ -70,8 +64,9 @@ struct Schedule {
   std::int32_t works = 0;   ///< without a plan
   Plan plan{};
   Divisor by_items{}, by_heads{}, by_group{},
-      by_depth{};                               ///< items; value heads; those of a key head; places
-  Divisor by_round{}, by_streams{}, by_rest{};  ///< without a plan: works of a round; its items; of the last
+      by_depth{};                 ///< items; value heads; those of a key head; places
+  Divisor by_streams{};           ///< items of a round
+  Divisor by_round{}, by_rest{};  ///< without a plan: works of a round; items of the last
 
   // How packets pass from prep to state. Kept: all packets in order of their work. Passed: `depth` places a
   // stream, used in turn, while both run: ready[stream * depth + place] is 1 + the number (of the stream's

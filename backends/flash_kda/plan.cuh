@@ -173,7 +173,7 @@ FLA_DEVICE void list_works(const PlanParams& p, Smem smem) {
       const std::int32_t token = chunk * kChunk;
       s.plan.list[slice + stream] = {item - rank * p.HV, own.begin + token,
                                      128 * stream + smaller(own.tokens - token, kChunk), base + chunk};
-      if (item == 0 && s.plan.slices) s.plan.slices[chunk].first = slice;
+      if (item == 0 && s.plan.slices) s.plan.slices[chunk] = slice;
     }
   }
 }

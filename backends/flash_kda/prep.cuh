@@ -596,10 +596,7 @@ FLA_DEVICE Smem record_of(Smem at, std::uint32_t turn) { return at + Prep::recor
 FLA_DEVICE std::uint32_t scaled_in(std::uint32_t place) { return 4 + place; }
 
 /// Tokens of a warp's eight whose gates come before q and k do.
-#ifndef FLA_EARLY
-#define FLA_EARLY 4
-#endif
-inline constexpr int kEarly = FLA_EARLY;
+inline constexpr int kEarly = 6;
 
 /// Steps 2 and 3, warps 0 to 7: g, q, k of one work after the other to what the pairs and the folds multiply.
 template <Half16 type, Gate gate>

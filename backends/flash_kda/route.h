@@ -14,12 +14,12 @@ namespace fla::flash_kda {
 
 /// Microseconds on an H200; a chunk is 64 tokens of one head. README.md has the measurements.
 struct Costs {
-  double prep = 3.95;          ///< of one chunk on one SM
+  double prep = 3.65;          ///< of one chunk on one SM
   double prep_alone = 4.35;    ///< the same with all packets to memory
   double state = 1.3;          ///< of one chunk of a chain
   double state_beside = 1.33;  ///< the same while prep runs beside it
   double start = 5.0;          ///< of a chain: its first state, the first packet
-  double start_beside = 8.0;   ///< the same while prep runs beside it
+  double start_beside = 3.0;   ///< the same while prep runs beside it
   double part = 0.88;          ///< of one chunk of a segment by itself
   double combine = 2.3;        ///< of one segment
   double launch = 1.5;         ///< of one more kernel
@@ -60,7 +60,7 @@ inline int plan_blocks(const KdaCall& call) {
 
 /// Places of packets a stream has. All of them together are to stay in L2: with more, prep runs ahead of the
 /// state where it can, and packets come back from memory (README.md).
-inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(310 / streams, 5, 32); }
+inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(350 / streams, 5, 32); }
 
 inline Route cheapest_route(const KdaCall& call, int processors, bool deterministic,
                             const Costs& costs = {}) {
@@ -80,7 +80,7 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
                                     chunks * costs.state_beside + costs.start_beside);
     };
     const double time = costs.launch + 2.5 * costs.start + (items / streams) * round(streams) + round(rest);
-    if (time < least) {
+    if (time <= least) {  // of equals the one with the fewest streams
       least = time;
       best = {.together = true, .streams = streams, .depth = depth_of(streams), .prep_blocks = others};
     }
@@ -161,7 +161,7 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   if (planned(call)) {
     const std::size_t works = std::size_t(chunks_at_most(call)) * call.HV;
     s.plan.sequences = carver.take<Sequence>(call.N);
-    if (!route.depth) s.plan.slices = carver.take<Slice>(ceil_div(call.T, kChunk));
+    if (!route.depth) s.plan.slices = carver.take<std::int32_t>(ceil_div(call.T, kChunk));
     s.plan.list = carver.take<PlannedWork>(works);
     s.plan.works = carver.take<std::int32_t>(1);
   } else {

@@ -328,7 +328,7 @@ void check_plan(const Packing& packing) {
     const std::int32_t end = std::min(first + streams, items);
     for (std::int32_t chunk = 0; chunk < chunks_of(order[first / packing.HV]); ++chunk) {
       if (plan.slices) {
-        ASSERT_EQ(plan.slices[chunk].first, work) << "chunk " << chunk;
+        ASSERT_EQ(plan.slices[chunk], work) << "chunk " << chunk;
       }
       for (std::int32_t item = first; item < end && chunk < chunks_of(order[item / packing.HV]); ++item) {
         const std::int32_t n = order[item / packing.HV], token = chunk * kChunk, stream = item - first;
