@@ -356,6 +356,7 @@ FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid, std::uint32_t team) {
     store(smem + Prep::l + tid * 16 + i * 4096, load_u32x4(from + kTile));
   }
   if (tid < 128) store(smem + Prep::diagonal + tid * 16, load_u32x4(smem + Packet::b + tid * 16));
+  barrier(team, Prep::threads);
 }
 
 /// Step 4, of one warpgroup: its 64 rows at a times n columns at b.
@@ -843,6 +844,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   }
   std::int32_t w = worker + 3 * workers;  // the next work that is not announced yet, of the finding thread
   if (finds && schedule.claim) w = fetch_add(schedule.claim, 1);
+  warp_sync();  // barriers want whole warps
   barrier(kTeam, Prep::threads);
 
   probe.begin();

@@ -95,7 +95,7 @@ Forward passed() {
 
 TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
   constexpr const char* end = "the end of a block completes what it stored";
-  check(passed(), {{"warp_sync", "prep.cuh", 8, kLanes},
+  check(passed(), {{"warp_sync", "prep.cuh", 9, kLanes},
                    {"warp_sync", "state.cuh", 7, kLanes},
                    {"fence_async", "prep.cuh", 4, "fences in a row, each of which would do"},
                    {"bulk_wait", "state.cuh", 2, end},
