@@ -15,18 +15,16 @@
 ///   packet: Kt = K~   B = M T2 / 16   Qh = Q~ - M T2 K~   Kr = T2^T Kr
 ///
 ///   step         who                                       from -> to (shared memory unless said)
-///   1  loads     threads of the folding warps: TMA         g -> g;  q, k -> raw: [q0; k0] [k1; q1], blocks
-///   of 32
-///                                                          tokens, two halves of 64 channels each
+///   1  loads     threads of the folding warps: TMA         g -> g;  q, k -> raw: [q0; k0] [k1; q1],
+///                                                          blocks of 32 tokens, two halves each
 ///   scale: warps 0 to 7
 ///   2  gates     warp: 8 tokens, lane: 4 channels          g -> a (registers); products over the 8 -> run
 ///      norms     warp: 16 tokens of q or of k, by mma      raw -> diagonal of X X^T -> factor
 ///      ------------ barrier; how, by vote: gentle where no run of 8 decays by more than 2^-2, exact where
 ///                   one does by more than 2^-59, or else steep
-///   3  copies    as gates; scales: running products of a   raw -> in place q, k D(mid -> i) (steep: bf16,
-///   for
-///                                                          the range; gentle: f16, for slow gates' errors
-///                                                          add up)
+///   3  copies    as gates; scales: running products of a   raw -> in place q, k D(mid -> i), steep in bf16
+///                                                          for the range, gentle in f16: the errors of
+///                                                          slow gates add up
 ///                mid: after 16 tokens of a block           k D(i -> mid_1) -> g;
 ///                                                          k D(i -> mid_0) -> packet.b, of block 0;
 ///                                                          Q~, K~, Kr (f16) -> packet
@@ -51,8 +49,8 @@
 ///   7  out       a thread: bulk copies                     packet -> memory or L2
 ///
 ///   exact: instead of 3 and 4, by the scaling warps, D(j -> i) by running products down the rows, all in
-///   f32; about five times the time. heads of 64 channels: TMA brings zeros for the others, and nothing
-///   decays there.
+///   f32; about five times the time.
+///   Heads of 64 channels: TMA brings zeros for the others, and nothing decays there.
 namespace fla::flash_kda {
 
 struct Prep {
@@ -133,13 +131,11 @@ FLA_DEVICE Smem row_of(Smem x0, int j) { return (x0 ^ (j << 4)) + j * 128; }
 
 /// Step 3 for the thread's 8 tokens x 4 channels; one code for both blocks, for the instruction cache. With D
 /// from one place to another the product of the decays between:
-///   forward   x = D from mid to i; q x, k x in place; times D from the start to mid they are Q~, K~ (it may
-///   be subnormal:
-///             harmless)
+///   forward   x = D from mid to i; q x, k x in place; times D from the start to mid (it may be subnormal:
+///             harmless) they are Q~, K~
 ///   backward  y = D from i to the end of its 8, then times D from there to the chunk's end -> Kr, to mid_1
-///   -> g, and in block 0
-///             to mid_0 -> packet.b (one chain through mid_0 would lose D from mid_0 to mid_1, which can be
-///             below 2^-149 while its products matter)
+///             -> g, and in block 0 to mid_0 -> packet.b (one chain through mid_0 would lose D from mid_0 to
+///             mid_1, which can be below 2^-149 while its products matter)
 template <Half16 type, Half16 pairs>
 FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
                             const float (&a)[8][4]) {
