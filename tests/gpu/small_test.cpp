@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "fla/core/device_memory.h"
 #include "tests/conformance/pooled_call.h"
 #include "tests/conformance/surrounded.h"
+#include "tests/gpu/allocated_apart.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/kda_random.h"
 
@@ -29,22 +29,7 @@ using fla_test::expect_agreement_on_gpu;
 using fla_test::kEveryWay;
 using fla_test::kGpu;
 
-/// Every allocation by itself, so that what is written beside it or read before it was written is found.
-class SmallOnGpu : public fla_test::GpuTest {
- protected:
-  void SetUp() override {
-    fla_test::GpuTest::SetUp();
-    if (IsSkipped()) return;
-    fla::set_device_allocator(
-        {[](void*, std::size_t bytes, fla::Device, fla::Stream) {
-           void* memory = nullptr;
-           return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
-         },
-         [](void*, void* memory, std::size_t, fla::Device, fla::Stream) { (void)cudaFree(memory); },
-         nullptr});
-  }
-  void TearDown() override { fla::set_device_allocator({}); }
-};
+using SmallOnGpu = fla_test::AllocatedApart<fla_test::GpuTest>;
 
 TEST_F(SmallOnGpu, DecodesWithBothStateTypesAndLayouts) {
   for (const DType state : {DType::f32, DType::bf16}) {

@@ -1,8 +1,7 @@
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "fla/core/device_memory.h"
 #include "tests/backends/flash_kda/flash_test.h"
+#include "tests/gpu/allocated_apart.h"
 
 /// A few small calls of every route and path: what compute-sanitizer watches, which makes each of them a
 /// hundred times dearer.
@@ -14,26 +13,10 @@ using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 
-/// Every allocation by itself, so that what is written beside it is found, and full of NaN: what is read
-/// before it was written is found in the results. initcheck does not see the bulk copies that write packets,
-/// and would take what state reads for uninitialised.
-class SmallFlash : public fla_test::FlashTest {
+/// initcheck does not see the bulk copies that write packets, and would take what state reads for
+/// uninitialised: memory is filled beforehand.
+class SmallFlash : public fla_test::AllocatedApart<fla_test::FlashTest, true> {
  protected:
-  void SetUp() override {
-    fla_test::FlashTest::SetUp();
-    if (IsSkipped()) return;
-    fla::set_device_allocator(
-        {[](void*, std::size_t bytes, fla::Device, fla::Stream stream) -> void* {
-           void* memory = nullptr;
-           if (cudaMalloc(&memory, bytes) != cudaSuccess) return nullptr;
-           (void)cudaMemsetAsync(memory, 0xff, bytes, static_cast<cudaStream_t>(stream.handle));
-           return memory;
-         },
-         [](void*, void* memory, std::size_t, fla::Device, fla::Stream) { (void)cudaFree(memory); },
-         nullptr});
-  }
-  void TearDown() override { fla::set_device_allocator({}); }
-
   static void expect_right(const KdaSpec& spec) {
     const KdaCase made = make_kda_case(spec);
     const fla_test::Errors errors = fla_test::errors_of(made.args);
