@@ -447,7 +447,7 @@ FLA_DEVICE F2 prep_pick(const float (&s)[8], std::uint32_t t) {
 
 /// Step 5: the inverse of the 16 x 16 block w on the diagonal, transposed, as an A operand; to
 /// tt, and times beta to T2^T.
-///     [A 0; C D]^-1 = [A^-1 0; -D^-1 C A^-1 D^-1]
+///     [A 0; C D]^-1 = [A^-1 0; -D^-1 C A^-1, D^-1]
 FLA_DEVICE void prep_invert(Smem smem, F2 beta, std::uint32_t w, std::uint32_t lane, std::uint32_t (&a)[4]) {
   const Smem diagonal = smem + Prep::diagonal + 512 * w;
   float x[8], y[8];
@@ -510,6 +510,16 @@ FLA_DEVICE void prep_below(Smem smem, F2 beta, std::uint32_t w, std::uint32_t la
     }
 }
 
+/// Rows 16 w4 to 16 w4 + 15 of an operator of the packet, from accumulators.
+FLA_DEVICE void store_operator(Smem to, std::uint32_t w4, std::uint32_t lane, const float (&d)[64]) {
+  const Smem at = fragment_a(to, 16 * w4, lane);
+#pragma unroll
+  for (int j = 0; j < 8; ++j)
+    stmatrix((at ^ ((j & 3) << 5)) + (j >> 2) * kTile, pack_f16(d[8 * j], d[8 * j + 1]),
+             pack_f16(d[8 * j + 2], d[8 * j + 3]), pack_f16(d[8 * j + 4], d[8 * j + 5]),
+             pack_f16(d[8 * j + 6], d[8 * j + 7]));
+}
+
 /// Step 6, F0: T2^T Kr over Kr. meanwhile(): while the products are on their way; then the other
 /// warpgroup may write over T2.
 template <class Meanwhile>
@@ -528,12 +538,7 @@ FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, 
   barrier_arrive(kFolded, Prep::threads);
   barrier(kKeys, 128);  // all four warps have read Kr
   probe.mark(6);
-  const Smem at = fragment_a(smem + Packet::kr, 16 * w4, lane);
-#pragma unroll
-  for (int j = 0; j < 8; ++j)
-    stmatrix((at ^ ((j & 3) << 5)) + (j >> 2) * kTile, pack_f16(d[8 * j], d[8 * j + 1]),
-             pack_f16(d[8 * j + 2], d[8 * j + 3]), pack_f16(d[8 * j + 4], d[8 * j + 5]),
-             pack_f16(d[8 * j + 6], d[8 * j + 7]));
+  store_operator(smem + Packet::kr, w4, lane, d);
 }
 
 /// Step 6, F1: B = M T2, then Q~ - B K~ over Q~ (given in m and q).
@@ -578,12 +583,7 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
   for (int j = 0; j < 4; ++j)
     stmatrix(to_b ^ (j << 5), scale_f16(b[4 * j], 0.0625f), scale_f16(b[4 * j + 1], 0.0625f),
              scale_f16(b[4 * j + 2], 0.0625f), scale_f16(b[4 * j + 3], 0.0625f));
-  const Smem at = fragment_a(smem + Packet::qh, 16 * w4, lane);
-#pragma unroll
-  for (int j = 0; j < 8; ++j)
-    stmatrix((at ^ ((j & 3) << 5)) + (j >> 2) * kTile, pack_f16(d[8 * j], d[8 * j + 1]),
-             pack_f16(d[8 * j + 2], d[8 * j + 3]), pack_f16(d[8 * j + 4], d[8 * j + 5]),
-             pack_f16(d[8 * j + 6], d[8 * j + 7]));
+  store_operator(smem + Packet::qh, w4, lane, d);
 }
 
 /// Where a work stands in the records of a place: two, in turn. rows = 0: there is no work, nor any after it.

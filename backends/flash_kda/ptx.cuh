@@ -13,7 +13,7 @@
 ///   Smem       an address in the CTA's shared memory (32-bit window). Kernel bodies get the base from their
 ///              caller.
 ///   threads    thread(), block() and blocks() name the caller; `lane` is thread() % 32.
-///   collective ldmatrix*, stmatrix*, transposed, mma*, any, first_true, warp_sync: 32 lanes of a warp. wgmma*,
+///   collective ldmatrix*, stmatrix*, transposed, mma*, any, warp_sync: 32 lanes of a warp. wgmma*,
 ///              registers_*: 4 warps of a warpgroup. barrier(id, n): the n threads that name this id,
 ///              1 <= id <= 15.
 ///   wgmma      asynchronous from wgmma_fence to wgmma_wait; accumulators and A registers are untouched
@@ -65,11 +65,6 @@ FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from) {
   return __shfl_sync(0xffffffffu, x, from);
 }
 FLA_DEVICE bool any(bool x) { return __any_sync(0xffffffffu, x); }
-/// The first lane for which x is true; 32: none.
-FLA_DEVICE std::uint32_t first_true(bool x) {
-  const std::uint32_t lanes = __ballot_sync(0xffffffffu, x);
-  return lanes ? __ffs(lanes) - 1 : 32;
-}
 FLA_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

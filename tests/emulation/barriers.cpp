@@ -91,19 +91,6 @@ bool any(bool x, Site site) {
   return x;
 }
 
-std::uint32_t first_true(bool x, Site site) {
-  struct Brought {
-    bool value;
-    std::uint32_t first;
-  } mine{x, 32};
-  in_warp("first_true", mine, site, [](const std::vector<Brought*>& lanes) {
-    std::uint32_t first = 0;
-    while (first < 32 && !lanes[first]->value) ++first;
-    for (Brought* lane : lanes) lane->first = first;
-  });
-  return mine.first;
-}
-
 float shuffle_xor(float x, int mask, Site site) {
   struct Brought {
     float value;

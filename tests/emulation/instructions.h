@@ -20,7 +20,6 @@ std::uint32_t grid_size();
 void warp_sync(Site site);
 bool any(bool x, Site site);
 /// The first lane for which x is true; 32: none.
-std::uint32_t first_true(bool x, Site site);
 float shuffle_xor(float x, int mask, Site site);
 std::int32_t shuffle(std::int32_t x, std::uint32_t from, Site site);
 std::uint32_t from_first_lane(std::uint32_t x, Site site);

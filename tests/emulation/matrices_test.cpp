@@ -38,6 +38,20 @@ std::uint64_t descriptor(Smem at, std::uint32_t leading, std::uint32_t stride) {
          static_cast<std::uint64_t>(stride >> 4) << 32 | std::uint64_t{1} << 62;
 }
 
+TEST(EmulatedMatrices, AMatrixInRegistersIsTransposed) {
+  Device device;
+  const auto results = device.buffer<std::uint32_t>("results", 32);
+  const Kernel kernel{.name = "transposed", .threads = 32, .body = [&](Smem) {
+                        const std::uint32_t element = 10 * (thread() / 4) + 2 * (thread() % 4);
+                        results[thread()] = transposed(element | (element + 1) << 16);
+                      }};
+  ASSERT_EQ(text_of(device.run({kernel})), "");
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    const std::uint32_t element = 10 * (2 * (lane % 4)) + lane / 4;
+    EXPECT_EQ(results[lane], element | (element + 10) << 16);
+  }
+}
+
 TEST(EmulatedMatrices, LdmatrixAndStmatrixHaveTheRowsThatLanesName) {
   for (const bool transposed : {false, true}) {
     Device device;

@@ -32,7 +32,6 @@ FLA_DEVICE std::uint32_t kept(std::uint32_t x) { return x; }
 FLA_DEVICE void rarely() {}
 FLA_DEVICE void warp_sync(FLA_SITE) { emulation::warp_sync({file, line}); }
 FLA_DEVICE bool any(bool x, FLA_SITE) { return emulation::any(x, {file, line}); }
-FLA_DEVICE std::uint32_t first_true(bool x, FLA_SITE) { return emulation::first_true(x, {file, line}); }
 FLA_DEVICE float shuffle_xor(float x, int mask, FLA_SITE) {
   return emulation::shuffle_xor(x, mask, {file, line});
 }
