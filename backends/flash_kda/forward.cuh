@@ -2,26 +2,53 @@
 
 #include "backends/flash_kda/state.cuh"
 
-/// The kernel of a forward pass: CTAs of 512 threads, one an SM. The first `state_blocks` run the chains of
+/// The kernel of a forward pass: CTAs of 640 threads, one an SM. `state_blocks` of them run the chains of
 /// states, one a stream (state.cuh); each of the others prepares packets (prep.cuh). Launched with both kinds
 /// at once, packets pass through L2; with one kind after the other, through memory.
 ///
-///   registers, of 512 a lane's place: prep 4 x 128; state 32 + 224 + 224 + 32
+///   registers of the five warpgroups, of 480 that were given at launch:
+///   prep 112 + 112 + 112 + 112 + 24; state 32 + 200 + 200 + 24 + 24
 namespace fla::flash_kda {
 
-inline constexpr std::uint32_t kThreads = 2 * Prep::threads;
-inline constexpr std::uint32_t kSharedBytes =
-    (State::bytes > 2 * Prep::bytes ? State::bytes : 2 * Prep::bytes) + 1024;
+inline constexpr std::uint32_t kThreads = 2 * Prep::threads + 128;
+inline constexpr std::uint32_t kPartAt = 2 * Prep::bytes;  ///< u32: which part the CTA plays
+inline constexpr std::uint32_t kSharedBytes = kPartAt + 16 + 1024;
+static_assert(State::bytes <= kPartAt && kSharedBytes <= 232448);
+
+/// Which part a CTA plays: below state_blocks a stream, or else a worker. Where both kinds run at once, the
+/// two SMs of a pair are to play the same: they share a cache of instructions that has not room for the code
+/// of both, and one such pair slows all streams down (README.md). Which CTA comes to run on which SM changes
+/// from launch to launch, and only the CTA knows. So each takes the next part of the kind that its SM is for,
+/// or, should SMs be numbered otherwise than 0, 1, …, what is left of the other kind.
+FLA_DEVICE std::uint32_t part_of(const Params& p, Smem smem) {
+  const std::uint32_t streams = p.state_blocks;
+  std::uint32_t part = block();
+  if (thread() == 0) {
+    if (p.schedule.parts) {
+      const auto take = [&](bool prepares) {
+        return fetch_add(p.schedule.parts + (prepares ? kPartsApart : 0), 1) + (prepares ? streams : 0);
+      };
+      const bool prepares = processor() >= streams;
+      part = take(prepares);
+      if (part >= (prepares ? blocks() : streams)) part = take(!prepares);
+    }
+    store(smem + kPartAt, part);
+  }
+  barrier(9, kThreads);
+  return uniform(load_u32(smem + kPartAt));
+}
 
 template <Half16 type>
 FLA_DEVICE void forward(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), wg = warp >> 2;
   let_next_kernel_come();
-  if (block() < std::uint32_t(p.state_blocks)) {
+  wait_for_kernel_before();
+  const std::uint32_t part = part_of(p, smem);
+  if (part < std::uint32_t(p.state_blocks)) {
     if (tid == 0) {
       for (std::uint32_t i = 0; i < State::firsts; ++i) {
         mbar_init(smem + State::first_full + 8 * i, 1);
-        mbar_init(smem + State::first_empty + 8 * i, 8);
+        mbar_init(smem + State::first_empty + 8 * i, 256);  // every lane has read gamma
       }
       for (int i = 0; i < 2; ++i) {
         mbar_init(smem + State::rest_full + 8 * i, 1);
@@ -38,25 +65,24 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       if (p.last_by_tma) prefetch(&p.last_state);
     }
     barrier(9, kThreads);
-    wait_for_kernel_before();
     if (wg == 1 || wg == 2) {
-      registers_up<224>();
-      state_chain<type>(p, smem, block(), wg - 1, warp & 3, tid & 31);
+      registers_up<200>();
+      state_chain<type>(p, smem, part, wg - 1, warp & 3, tid & 31);
     } else if (wg == 0) {
       registers_down<32>();
       if ((tid & 31) == 0) {
-        if (warp == 0) state_loads_first(p, smem, block());
-        if (warp == 3) state_loads_rest(p, smem, block());
-        if (warp == 1 && p.schedule.ready) state_looks(p, smem, block());
-        if (warp == 2 && p.schedule.taken) state_tells(p, smem, block());
+        if (warp == 0) state_loads_first(p, smem, part);
+        if (warp == 3) state_loads_rest(p, smem, part);
+        if (warp == 1 && p.schedule.ready) state_looks(p, smem, part);
+        if (warp == 2 && p.schedule.taken) state_tells(p, smem, part);
       }
     } else {
-      registers_down<32>();
-      if (warp == 12) state_stores(p, smem, block(), tid & 31);
-      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, block());
+      registers_down<24>();
+      if (warp == 12) state_stores(p, smem, part, tid & 31);
+      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, part);
     }
   } else {
-    prep<type>(p, smem, tid, block() - p.state_blocks, blocks() - p.state_blocks);
+    prep<type>(p, smem, tid, part - p.state_blocks, blocks() - p.state_blocks);
   }
 }
 

@@ -23,17 +23,16 @@ FLA_DEVICE float beta_of(const KdaCall& call, float raw) {
   return (call.neg_eigval ? 2.0f : 1.0f) * rcp(1.0f + ex2(-kLog2e * raw));
 }
 
-/// Of a thread's four channels: the decay is a function of slope x + offset, and rate.
+/// Of four channels: the decay is a function of slope x + offset, and rate.
 struct Gates {
-  float slope, rate, offset[4];
+  float slope, rate;
+  F4 offset;
 };
-template <Gate gate>
 FLA_DEVICE Gates gates_of(const KdaCall& call, float A_log, F4 bias) {
-  constexpr bool bounded = gate == Gate::bounded;
+  const bool bounded = call.gate == Gate::bounded;
   const float rate = ex2(kLog2e * A_log), slope = bounded ? -kLog2e * rate : kLog2e;
-  return {slope,
-          bounded ? rcp(call.lower_bound * kLog2e) : -rate,
-          {slope * bias.x, slope * bias.y, slope * bias.z, slope * bias.w}};
+  return {slope, bounded ? rcp(call.lower_bound * kLog2e) : -rate,
+          F4{slope * bias.x, slope * bias.y, slope * bias.z, slope * bias.w}};
 }
 
 /// log2(1 + e) / e for e in [0, 1], to 3e-7.
@@ -52,6 +51,7 @@ FLA_DEVICE float log2_of_one_plus(float e) {
 /// units than these functions take.
 template <Gate gate, int first, int last, class Meanwhile>
 FLA_DEVICE void decays(const Gates& gates, float (&x)[8][4], Meanwhile&& meanwhile) {
+  const float offset[4] = {gates.offset.x, gates.offset.y, gates.offset.z, gates.offset.w};
 #pragma unroll
   for (int j = first; j < last; ++j) {
     meanwhile(j);
@@ -61,7 +61,7 @@ FLA_DEVICE void decays(const Gates& gates, float (&x)[8][4], Meanwhile&& meanwhi
         x[j][c] = ex2(x[j][c] * gates.slope);
         continue;
       }
-      const float z = fma_of(x[j][c], gates.slope, gates.offset[c]);
+      const float z = fma_of(x[j][c], gates.slope, offset[c]);
       if constexpr (gate == Gate::bounded) {  // lb log2(e) sigmoid(rate (x + bias)) = 1 / (r + r 2^-z)
         x[j][c] = ex2(rcp(fma_of(ex2(z), gates.rate, gates.rate)));
       } else {  // log2(e) softplus(x + bias) = max(z, 0) + log2(1 + 2^-|z|)

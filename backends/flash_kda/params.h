@@ -56,7 +56,7 @@ struct Plan {
 };
 
 /// Counters that many CTAs look at lie apart: in one line of L2 they would queue.
-inline constexpr std::int32_t kReadyApart = 8, kTakenApart = 64;
+inline constexpr std::int32_t kReadyApart = 8, kTakenApart = 64, kPartsApart = 64;
 
 struct Schedule {
   std::int32_t items = 0, streams = 0;
@@ -77,6 +77,8 @@ struct Schedule {
   std::uint32_t* ready = nullptr;
   std::uint32_t* taken = nullptr;
   std::uint32_t* claim = nullptr;
+  // While both run: how many CTAs have taken up a stream; kPartsApart further, how many prepare.
+  std::uint32_t* parts = nullptr;
 };
 
 /// Few items: every chain is cut into segments of `length` chunks. What a segment does to the state before it
@@ -96,7 +98,7 @@ struct Params {
   KdaCall call;
   Schedule schedule;
   Segments segments;
-  std::int32_t state_blocks = 0;  ///< the first CTAs of the grid, one a stream; the others prepare
+  std::int32_t state_blocks = 0;  ///< CTAs that run chains, one a stream; the others prepare
   bool gate_f32 = false;          ///< g is f32, read without TMA
   bool bias_rows =
       false;  ///< dt_bias is there and f32, a head's channels side by side from a multiple of 16 bytes on

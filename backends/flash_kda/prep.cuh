@@ -4,9 +4,10 @@
 #include "backends/flash_kda/probe.cuh"
 #include "backends/flash_kda/work.cuh"
 
-/// Prep: the operators of a chunk of one head, as a packet (layout.cuh). A CTA of 512 threads goes from one
-/// work to the next, in two places of shared memory in turn: while warps 8 to 15 fold work n in one place,
-/// warps 0 to 7 scale work n + 1 in the other, and the inputs of n + 2 come as soon as there is room.
+/// Prep: the operators of a chunk of one head, as a packet (layout.cuh). A CTA of 20 warps goes from one work
+/// to the next, in two places of shared memory in turn: while warps 8 to 15 fold work n in one place, warps 0
+/// to 7 scale work n + 1 in the other, and the inputs of n + 2 come as soon as there is room. Warp 16 carries
+/// packets away, and waits for memory as long as it takes.
 ///
 /// Notation. a_i: decay of token i, a vector over channels. D(x -> y): the product of the decays between.
 ///   M_ij = 16 scale q_i (D(j -> i) k_j), i >= j      L_ij = beta_i k_i (D(j -> i) k_j), i > j
@@ -38,15 +39,18 @@
 ///                then the 16 columns below, block by       L, T^T -> T2^T -> packet.b
 ///                block, by mma
 ///      M         the other four, masked                    M (f16) -> raw -> registers of F1
-///                then what comes, a warp for each: where n + 3 is; g of n + 2, is there room for the packet;
-///                beta and gate parameters of n + 2, in flight until 6; the packet before has left, and may
-///                be read by others
+///                then what comes, a warp for each: where n + 3 is; g of n + 2; beta and gate parameters of
+///                n + 2, in flight until 6
 ///      ------------ barrier: raw is free
 ///   6  folds     F0: T2^T Kr                               packet -> wgmma -> packet.kr
 ///                F1: M T2, then Q~ - M T2 K~               packet -> wgmma -> packet.b, packet.qh
 ///      F0        a thread a warp: q, k of n + 2
 ///      ------------ barrier
-///   7  out       a thread: bulk copies                     packet -> memory or L2
+///   carry: warp 16
+///   7  out       a thread: when there is room, bulk        packet -> memory or L2
+///                copies; when they have read the packet,
+///                its place is free; when they are there,
+///                others may read it
 ///
 ///   exact: instead of 3 and 4, by the scaling warps, D(j -> i) by running products down the rows, all in
 ///   f32; about five times the time.
@@ -65,14 +69,11 @@ struct Prep {
   static constexpr std::uint32_t factor = run + 4096;  // f32 [64][2]: of q (with 16 scale), of k
   static constexpr std::uint32_t diagonal = run;  // after the copies: f32 [8 blocks][8 columns][8 rows] of L
   static constexpr std::uint32_t beta = factor + 512;  // f32 [2][64], in turn
-  static constexpr std::uint32_t bias = beta + 512;    // f32 [128], of the gates; then A_log
-  static constexpr std::uint32_t vote = bias + 528;    // u32 [8], one a warp
+  static constexpr std::uint32_t gates = beta + 512;   // f32 [128]: offsets; then slope, rate
+  static constexpr std::uint32_t vote = gates + 528;   // u32 [8], one a warp
   // 2 x u32 [8], in turn: head, batch, token, rows, packet, number, stream, head of q and k
   static constexpr std::uint32_t record = vote + 32;
-  // of the first place. u32 [2]: the packet stored, its number
-  static constexpr std::uint32_t stored = record + 64;
-  static constexpr std::uint32_t room = stored + 8;
-  static constexpr std::uint32_t bar_g = room + 8, bar_qk = bar_g + 8, bar_left = bar_g + 16;
+  static constexpr std::uint32_t bar_g = record + 64, bar_qk = bar_g + 8, bar_left = bar_g + 16;
   static constexpr std::uint32_t ticks = bar_g + 24;  // probe builds: u32 [2][16]
   static constexpr std::uint32_t end = ticks + 128;
   static constexpr std::uint32_t bytes = (end + 1023) / 1024 * 1024;
@@ -129,24 +130,22 @@ FLA_DEVICE Way way_of(Smem at) {
 /// The chunk's tile rows of a thread: token 8 warp + j is at row_of(x0, j) in a 64-row tile at offset 0.
 FLA_DEVICE Smem row_of(Smem x0, int j) { return (x0 ^ (j << 4)) + j * 128; }
 
-/// Step 3 for the thread's 8 tokens x 4 channels; one code for both blocks, for the instruction cache. With D
-/// from one place to another the product of the decays between:
+/// Step 3 for the thread's 8 tokens x 4 channels; one code for both blocks and for both halves of the tokens,
+/// for the instruction cache. With D from one place to another the product of the decays between:
 ///   forward   x = D from mid to i; q x, k x in place; times D from the start to mid (it may be subnormal:
 ///             harmless) they are Q~, K~
 ///   backward  y = D from i to the end of its 8, then times D from there to the chunk's end -> Kr, to mid_1
 ///             -> g, and in block 0 to mid_0 -> packet.b (one chain through mid_0 would lose D from mid_0 to
 ///             mid_1, which can be below 2^-149 while its products matter)
 template <Half16 type, Half16 pairs>
-FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
-                            const float (&a)[8][4]) {
+FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane, float (&a)[8][4]) {
   const std::uint32_t block = warp >> 2, w4 = warp & 3;
   const Smem run = smem + Prep::run + lane * 16;
   float mid[4], to_mid1[4], to_end[4], x[4], to_mid[4];
   {
-    float own[4], neighbour[4] = {1, 1, 1, 1}, near[4] = {1, 1, 1, 1}, pair[4][4];
+    float own[4], beside[4], pair[4][4];
     load4(run + warp * 512, own);
-    if (w4 == 0 || w4 == 3) load4(run + (warp ^ 1) * 512, neighbour);
-    if ((warp & 1) == 0) load4(run + (warp + 1) * 512, near);  // to the end of the 16
+    load4(run + (warp ^ 1) * 512, beside);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float p[4];
@@ -157,18 +156,20 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
     }
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      const float r = rcp(own[c] * neighbour[c]);
-      x[c] = w4 < 2 ? r : neighbour[c];
-      to_mid[c] = w4 < 2 ? neighbour[c] : r;
+      const float between = w4 == 0 || w4 == 3 ? beside[c] : 1,  // the run and mid
+          near = (warp & 1) == 0 ? beside[c] : 1,                // the run and the end of its 16
+          r = rcp(own[c] * between);
+      x[c] = w4 < 2 ? r : between;
+      to_mid[c] = w4 < 2 ? between : r;
       mid[c] = pair[0][c];
       if (block == 0) {
-        to_mid1[c] = near[c] * pair[2][c];
+        to_mid1[c] = near * pair[2][c];
         if (w4 < 2) to_mid1[c] *= pair[1][c];
         to_end[c] = to_mid1[c] * pair[3][c];
       } else {
         mid[c] *= pair[1][c] * pair[2][c];
         to_mid1[c] = to_mid[c];
-        to_end[c] = near[c];
+        to_end[c] = near;
         if (w4 < 2) to_end[c] *= pair[3][c];
       }
     }
@@ -176,21 +177,26 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
       store(smem + Prep::packet + Packet::gamma + lane * 16,
             F4{mid[0] * pair[3][0], mid[1] * pair[3][1], mid[2] * pair[3][2], mid[3] * pair[3][3]});
   }
-  float k[8][4];
-  {
-    const Smem factor = smem + Prep::factor + warp * 64;
+  const std::uint32_t to_k0 = Prep::k0 - (lane >> 4) * 4096;
+  Smem factor = smem + Prep::factor + warp * 64;
+  float y[4];
+#pragma unroll
+  for (int c = 0; c < 4; ++c) y[c] = ((a[7][c] * a[6][c]) * a[5][c]) * a[4][c];
+#pragma unroll 1
+  for (int half = 0; half < 2; ++half) {
     // Loads go a token ahead: they cannot pass stores whose addresses the compiler cannot compare.
-    U2 q_raw[8], k_raw[8];
-    F2 f[8];  // of q, of k
+    U2 q_raw[4], k_raw[4];
+    F2 f[4];  // of q, of k
     const auto fetch = [&](int j) {
-      if (j >= 8) return;
+      if (j >= 4) return;
       f[j] = load_f32x2(factor + 8 * j);
       q_raw[j] = load_u32x2(row_of(x0, j) + q_rows(block));
       k_raw[j] = load_u32x2(row_of(x0, j) + k_rows(block));
     };
+    float k[4][4];
     fetch(0);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
+    for (int j = 0; j < 4; ++j) {
       fetch(j + 1);
       const Smem at = row_of(x0, j);
       float q[4], km[4];
@@ -208,22 +214,26 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
       store_f16(at + Packet::qh, q, mid);
       store_f16(at + Packet::kt, km, mid);
     }
-  }
-  const std::uint32_t to_k0 = Prep::k0 - (lane >> 4) * 4096;
-  float y[4] = {1, 1, 1, 1};
 #pragma unroll
-  for (int j = 7; j >= 0; --j) {
-    const Smem at = row_of(x0, j);
+    for (int j = 3; j >= 0; --j) {
+      const Smem at = row_of(x0, j);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      if (j < 7) {
-        y[c] = j == 6 ? a[7][c] : y[c] * a[j + 1][c];
+      for (int c = 0; c < 4; ++c) {
+        if (j < 3) y[c] *= a[j + 1][c];
         k[j][c] *= y[c];
       }
+      store_f16(at + Packet::kr, k[j], to_end);
+      store_pairs<pairs>(at + Prep::g, k[j], to_mid1);
+      if (block == 0) store_pairs<pairs>(at + to_k0, k[j], to_mid);
     }
-    store_f16(at + Packet::kr, k[j], to_end);
-    store_pairs<pairs>(at + Prep::g, k[j], to_mid1);
-    if (block == 0) store_pairs<pairs>(at + to_k0, k[j], to_mid);
+    x0 = row_of(x0, 4);
+    factor += 32;
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      y[c] = 1;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) a[j][c] = a[j + 4][c];
+    }
   }
 }
 
@@ -374,54 +384,52 @@ FLA_DEVICE void prep_pairs(Smem a, Smem b, bool steep, float (&d)[n / 2]) {
     multiply.template operator()<Half16::f16>();
 }
 
-/// Step 5: rows 16 w to 16 w + 15 of M, masked; `n` columns in d.
-template <int n>
-FLA_DEVICE void prep_mask(Smem smem, const float (&d)[n / 2], std::uint32_t w, std::uint32_t lane) {
+/// Step 5: rows 16 w to 16 w + 15 of M, masked in their own block.
+FLA_DEVICE void prep_mask(float (&own)[16], std::uint32_t w, std::uint32_t lane) {
   // column 8 i + 2 t + e stays if 8 i + e <= limit (+ 8 in the lower half)
-  const int limit = int(16 * w + (lane >> 2)) - int(2 * (lane & 3));
-  const Smem at = fragment_a(smem + Prep::m, 16 * w, lane);
+  const int limit = int(16 * (w & 1) + (lane >> 2)) - int(2 * (lane & 3));
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    std::uint32_t m[4] = {0, 0, 0, 0};
-    if (16 * k < n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int j = 16 * k + 8 * (i >> 1) - 8 * (i & 1);
-        m[i] = pack_f16(j <= limit ? d[8 * k + 2 * i] : 0.0f,
-                        j + 1 <= limit ? d[8 * k + 2 * i + 1] : 0.0f);  // may be Inf, NaN
-      }
-    }
-    stmatrix(at ^ (k << 5), m[0], m[1], m[2], m[3]);
+  for (int i = 0; i < 16; ++i) {
+    const int j = 8 * (i >> 2) - 8 * ((i >> 1) & 1) + (i & 1);
+    own[i] = j <= limit ? own[i] : 0.0f;  // may be Inf, NaN
   }
 }
 
-/// Step 5: rows 16 w to 16 w + 15 of -L, which is what the solve adds up; `n` columns in d.
-template <int n>
-FLA_DEVICE void prep_rows(Smem smem, F2 beta, float (&d)[n / 2], std::uint32_t w, std::uint32_t lane) {
-  const std::uint32_t g = lane >> 2, t = lane & 3;
+/// Step 5: rows 16 w to 16 w + 15 of -L, which is what the solve adds up. Of them only blocks strictly below
+/// the diagonal are read: no mask.
+FLA_DEVICE void prep_rows(Smem smem, F2 beta, float (&own)[16], float (&before)[16], std::uint32_t w,
+                          std::uint32_t lane) {
 #pragma unroll
-  for (int i = 0; i < n / 2; ++i) d[i] *= (i & 2) == 0 ? -beta.x : -beta.y;
+  for (int i = 0; i < 16; ++i) {
+    const float b = (i & 2) == 0 ? -beta.x : -beta.y;
+    own[i] *= b;
+    before[i] *= b;
+  }
   // Of the block on the diagonal, tiles 2 w and 2 w + 1, in f32 what the inverses of 8 x 8 read; only rows >
   // column.
-  constexpr int first = n == 32 ? 0 : 4;
   const bool odd = (w & 1) != 0;
-  const Smem to = smem + Prep::diagonal + in_diagonal(16 * w + g, 2 * t);
-  store(to, odd ? d[4 * first + 8] : d[4 * first]);
-  store(to + 32, odd ? d[4 * first + 9] : d[4 * first + 1]);
-  store(to + 256, odd ? d[4 * first + 14] : d[4 * first + 6]);
-  store(to + 256 + 32, odd ? d[4 * first + 15] : d[4 * first + 7]);
-  // Of this tile only blocks strictly below the diagonal are read: no mask.
-  const Smem at = fragment_a(smem + Prep::l, 16 * w, lane);
+  const Smem to = smem + Prep::diagonal + in_diagonal(16 * w + (lane >> 2), 2 * (lane & 3));
+  store(to, odd ? own[8] : own[0]);
+  store(to + 32, odd ? own[9] : own[1]);
+  store(to + 256, odd ? own[14] : own[6]);
+  store(to + 256 + 32, odd ? own[15] : own[7]);
+}
+
+/// Rows 16 w to 16 w + 15 of M or -L, from accumulators: 32 columns of their own block, 32 of the other.
+FLA_DEVICE void store_rows(Smem to, const float (&own)[16], const float (&other)[16], std::uint32_t w,
+                           std::uint32_t lane) {
+  const Smem at = fragment_a(to, 16 * w, lane) ^ ((w >> 1) * 64);
 #pragma unroll
-  for (int i = 0; i < n / 8; i += 2)
-    stmatrix(at ^ (i << 4), pack_f16(d[4 * i], d[4 * i + 1]), pack_f16(d[4 * i + 2], d[4 * i + 3]),
-             pack_f16(d[4 * i + 4], d[4 * i + 5]), pack_f16(d[4 * i + 6], d[4 * i + 7]));
+  for (int i = 0; i < 4; ++i) {
+    const float* const d = (i < 2 ? own : other) + 8 * (i & 1);
+    stmatrix(at ^ (32 * i), pack_f16(d[0], d[1]), pack_f16(d[2], d[3]), pack_f16(d[4], d[5]),
+             pack_f16(d[6], d[7]));
+  }
 }
 
 /// Barriers of the folding warps: all of them; F0; where F1 waits for M; where B waits until T2 has been
-/// read, whose place it takes; where the storing warp waits for the others' parts of the solve; the warps
-/// that solve.
-inline constexpr std::uint32_t kTeam = 2, kKeys = 3, kMasked = 8, kFolded = 6, kLate = 7, kSolve = 10;
+/// read, whose place it takes; the warps that solve. With the carrying warp: the first works are known.
+inline constexpr std::uint32_t kTeam = 2, kKeys = 3, kMasked = 8, kFolded = 6, kSolve = 10, kFound = 7;
 
 /// Column lane / 4 of (I + L)^-1, of the 8 x 8 block at `from`.
 FLA_DEVICE void prep_column(Smem from, std::uint32_t lane, float (&s)[8]) {
@@ -520,12 +528,10 @@ FLA_DEVICE void store_operator(Smem to, std::uint32_t w4, std::uint32_t lane, co
              pack_f16(d[8 * j + 6], d[8 * j + 7]));
 }
 
-/// Step 6, F0: T2^T Kr over Kr. meanwhile(): while the products are on their way; then the other
+/// Step 6, F0: T2^T Kr, to come over Kr. meanwhile(): while the products are on their way; then the other
 /// warpgroup may write over T2.
 template <class Meanwhile>
-FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, Probe& probe,
-                               Meanwhile&& meanwhile) {
-  float d[64];
+FLA_DEVICE void prep_fold_keys(Smem smem, float (&d)[64], Probe& probe, Meanwhile&& meanwhile) {
   const std::uint64_t da = k_major(smem + Prep::t2t), db = mn_major(smem + Packet::kr);
   wgmma_fence();
 #pragma unroll
@@ -538,28 +544,26 @@ FLA_DEVICE void prep_fold_keys(Smem smem, std::uint32_t w4, std::uint32_t lane, 
   barrier_arrive(kFolded, Prep::threads);
   barrier(kKeys, 128);  // all four warps have read Kr
   probe.mark(6);
-  store_operator(smem + Packet::kr, w4, lane, d);
 }
 
-/// Step 6, F1: B = M T2, then Q~ - B K~ over Q~ (given in m and q).
+/// Step 6, F1: B = M T2, then Q~ - B K~, to come over Q~ (given in m and q).
 FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t (&m)[16],
-                                  const std::uint32_t (&q)[32], Probe& probe) {
+                                  const std::uint32_t (&q)[32], float (&d)[64], Probe& probe) {
   std::uint32_t b[16];
   {
-    float d[32];
+    float mt[32];
     const std::uint64_t db = k_major(smem + Prep::t2t);
     keep(m);
     wgmma_fence();
 #pragma unroll
-    for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(d, m + 4 * kk, db + k_step(kk), kk > 0);
+    for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(mt, m + 4 * kk, db + k_step(kk), kk > 0);
     wgmma_commit();
     wgmma_wait<0>();
-    keep(d);
+    keep(mt);
     keep(m);
 #pragma unroll
-    for (int i = 0; i < 16; ++i) b[i] = pack_f16(d[2 * i], d[2 * i + 1]);
+    for (int i = 0; i < 16; ++i) b[i] = pack_f16(mt[2 * i], mt[2 * i + 1]);
   }
-  float d[64];
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const F2 x = unpack_f16(q[i]);
@@ -583,7 +587,6 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
   for (int j = 0; j < 4; ++j)
     stmatrix(to_b ^ (j << 5), scale_f16(b[4 * j], 0.0625f), scale_f16(b[4 * j + 1], 0.0625f),
              scale_f16(b[4 * j + 2], 0.0625f), scale_f16(b[4 * j + 3], 0.0625f));
-  store_operator(smem + Packet::qh, w4, lane, d);
 }
 
 /// Where a work stands in the records of a place: two, in turn. rows = 0: there is no work, nor any after it.
@@ -591,6 +594,8 @@ FLA_DEVICE Smem record_of(Smem at, std::uint32_t turn) { return at + Prep::recor
 
 /// The barrier at which the folding warps wait for a place's scaled work; the scaling warps go on.
 FLA_DEVICE std::uint32_t scaled_in(std::uint32_t place) { return 4 + place; }
+/// The barrier at which the carrying warp waits for a place's packet; the folding warps go on.
+FLA_DEVICE std::uint32_t folded_in(std::uint32_t place) { return 11 + place; }
 
 /// Tokens of a warp's eight whose gates come before q and k do.
 inline constexpr int kEarly = 6;
@@ -616,12 +621,11 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
     const Smem x0 = first_of(lane);
     // Everything is asked for before anything is looked at.
     const U4 work = load_u32x4(record_of(at, turn));
-    const float A_log = load_f32(at + Prep::bias + 512);
-    const F4 bias = load_f32x4(at + Prep::bias + 16 * lane);
+    const F2 slope_rate = load_f32x2(at + Prep::gates + 512);
+    const Gates gates{slope_rate.x, slope_rate.y, load_f32x4(at + Prep::gates + 16 * lane)};
     U2 raw[8];
 #pragma unroll
     for (int j = 0; j < 8; ++j) raw[j] = load_u32x2(row_of(x0, j) + Prep::g);
-    const Gates gates = gates_of<gate>(call, A_log, bias);
     const std::uint32_t rows = work.w;
     if (rows == 0) break;
 
@@ -728,15 +732,13 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   const std::uint32_t wg = warp >> 2, w4 = warp & 3;
   const KdaCall& call = p.call;
   const Schedule& schedule = p.schedule;
-  Patience patience;
   Probe probe{smem + Prep::bytes + Prep::ticks + 64 * wg, (wg == 0 ? w4 == 2 : w4 == 3) && lane == 0};
 
   // Warps with 16 rows of L, one on each quarter of the SM; who of the others does what alone, while these
   // solve: they wait for nobody who waits for memory.
   const bool solves = wg == 0 ? w4 >= 2 : w4 < 2;
-  constexpr std::uint32_t storing = 0, resting = 1, asking = 6, finding = 7;
-  const bool asks = warp == asking && lane == 0, finds = warp == finding && lane == 0,
-             stores = warp == storing && lane == 0;
+  constexpr std::uint32_t asking = 0, resting = 1, finding = 7;
+  const bool finds = warp == finding && lane == 0;
   const std::uint32_t works = works_of(schedule);
 
   const auto announce = [&](std::int32_t w, const PlannedWork& seen, Smem to) {  // by the finding thread
@@ -786,13 +788,19 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     }
     return rest;
   };
-  const auto store_rest = [&](Smem at, std::uint32_t turn, const Rest& rest) {
+  const auto store_rest = [&](Smem at, std::uint32_t turn, Rest rest) {
     const std::uint32_t rows = load_u32(record_of(at, turn) + 12);
-    const Smem to = at + Prep::beta + 256 * turn + 4 * lane;
-    store(to, lane < rows ? beta_of(call, element(rest.beta[0], call.beta.dtype)) : 0.0f);
-    store(to + 128, lane + 32 < rows ? beta_of(call, element(rest.beta[1], call.beta.dtype)) : 0.0f);
-    store(at + Prep::bias + 16 * lane, rest.bias);
-    if (lane == 0) store(at + Prep::bias + 512, element(rest.A_log, call.A_log.dtype));
+#pragma unroll 1
+    for (std::uint32_t token = lane; token < kChunk; token += 32) {
+      const float beta = beta_of(call, element(rest.beta[0], call.beta.dtype));
+      store(at + Prep::beta + 256 * turn + 4 * token, token < rows ? beta : 0.0f);
+      rest.beta[0] = rest.beta[1];
+    }
+    const Gates gates = gates_of(
+        call, element(rest.A_log, call.A_log.dtype),
+        F4{bits_f32(rest.bias.x), bits_f32(rest.bias.y), bits_f32(rest.bias.z), bits_f32(rest.bias.w)});
+    store(at + Prep::gates + 16 * lane, gates.offset);
+    if (lane == 0) store(at + Prep::gates + 512, F2{gates.slope, gates.rate});
     mbar_arrive(at + Prep::bar_g);
   };
   const auto load_g = [&](Smem at, std::uint32_t turn) {
@@ -816,15 +824,6 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     tma_load(to + b * 4096, &p.q, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
     tma_load(to + (1 - b) * 4096, &p.k, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
   };
-  // The packet of the work before may be read by others once its writes are there.
-  const auto publish = [&] {
-    if (!schedule.ready) return;
-    const U2 packet = load_u32x2(smem + Prep::stored);
-    bulk_wait();
-    fence_async_global();
-    store_release(schedule.ready + packet.x * kReadyApart, packet.y + 1);
-  };
-
   // The first three works, a warp each.
   if (warp < 3) {
     const std::int32_t w = worker + static_cast<std::int32_t>(warp) * workers;
@@ -841,7 +840,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   std::int32_t w = worker + 3 * workers;  // the next work that is not announced yet, of the finding thread
   if (finds && schedule.claim) w = fetch_add(schedule.claim, 1);
   warp_sync();  // barriers want whole warps
-  barrier(kTeam, Prep::threads);
+  barrier(kFound, Prep::threads + 32);
+  barrier(kFound, Prep::threads + 32);  // the carrying warp has read the first one
 
   probe.begin();
   std::uint32_t n = 0;
@@ -855,12 +855,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
 
     // 4, 5. kept(lane): addresses are computed again for every work; over the loop they would take registers
     // that it has not.
-    // Looks at memory that are used later.
-    PlannedWork seen{};
+    PlannedWork seen{};  // a look at memory that is used later
     if (finds) seen = planned_at(schedule, w, works);
-    std::uint32_t taken = 0;
-    if (asks && schedule.taken)
-      taken = load_relaxed(schedule.taken + load_u32(record_of(at, turn) + 24) * kTakenApart);
     const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
     const Smem betas = at + Prep::beta + 256 * turn + 4 * (16 * block + (kept(lane) >> 2));
     const F2 beta{load_f32(betas), load_f32(betas + 32)};
@@ -871,22 +867,24 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     };
     if (const Way way = way_of(at); way == Way::exact) {
       paired();
-    } else if (wg == 0) {
-      float d[16];
-      prep_pairs<32>(at + Prep::raw, at + Prep::k0, way == Way::steep, d);
+    } else {  // one code for both warpgroups, for the instruction cache
+      float before[16], own[16];
+      if (wg == 0) {
+        prep_pairs<32>(at + Prep::raw, at + Prep::k0, way == Way::steep, own);
+#pragma unroll
+        for (int i = 0; i < 16; ++i) before[i] = 0;
+      } else {
+        float d[32];
+        prep_pairs<64>(at + Prep::raw + 16384, at + Prep::g, way == Way::steep, d);
+#pragma unroll
+        for (int i = 0; i < 16; ++i) before[i] = d[i], own[i] = d[i + 16];
+      }
       paired();
       if (solves)
-        prep_rows<32>(at, beta, d, block, kept(lane));
+        prep_rows(at, beta, own, before, block, kept(lane));
       else
-        prep_mask<32>(at, d, block, kept(lane));
-    } else {
-      float d[32];
-      prep_pairs<64>(at + Prep::raw + 16384, at + Prep::g, way == Way::steep, d);
-      paired();
-      if (solves)
-        prep_rows<64>(at, beta, d, block, kept(lane));
-      else
-        prep_mask<64>(at, d, block, kept(lane));
+        prep_mask(own, block, kept(lane));
+      store_rows(at + (solves ? Prep::l : Prep::m), own, before, block, kept(lane));
     }
     warp_sync();
     probe.mark(9);
@@ -904,12 +902,11 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       if (wg == 0) barrier_arrive(kMasked, 192);
       zero_below(at, 64 * wg + 32 * (w4 & 1) + kept(lane));
       if (wg == 0) zero_below(at, 128 + 32 * w4 + kept(lane));
-      if (asks) {
-        fence_async_shared();
-        load_g(at, turn ^ 1);
-        const std::int32_t room =
-            std::int32_t(taken) - std::int32_t(load_u32(record_of(at, turn) + 20)) + schedule.depth;
-        store(smem + Prep::room, std::uint32_t(room > 0));
+      if (warp == asking) {
+        if (elected()) {
+          fence_async_shared();
+          load_g(at, turn ^ 1);
+        }
       } else if (warp == resting) {
         rest = load_rest(record_of(at, turn ^ 1));  // in flight until 6
       } else if (finds) {
@@ -918,30 +915,18 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       }
       warp_sync();
     }
-    // Who stores waits for memory: the others go on without him, and he waits for them later.
     const auto solved = [&] {
-      if (warp == storing) {
-        barrier_arrive(kTeam, Prep::threads);
-        if (stores && n > 0) {
-          bulk_wait_read();  // the packet before has left its place
-          mbar_arrive(other + Prep::bar_left);
-          publish();
-        }
-        warp_sync();
-        barrier(kLate, Prep::threads);
-      } else {
-        barrier_arrive(kLate, Prep::threads);
-        barrier(kTeam, Prep::threads);
-      }
+      barrier(kTeam, Prep::threads);
       fence_async_shared();
       probe.mark(12);
     };
 
     // 6
+    float d[64];
     if (wg == 0) {
       solved();
-      prep_fold_keys(at, w4, kept(lane), probe, [&] {
-        if (lane == 0) load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
+      prep_fold_keys(at, d, probe, [&] {
+        if (elected()) load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
         warp_sync();
         if (warp == resting) store_rest(at, turn ^ 1, rest);
       });
@@ -956,39 +941,63 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       for (int j = 0; j < 4; ++j) ldmatrix(m + 4 * j, from_m ^ (j << 5));
       probe.mark(10);
       solved();
-      prep_fold_queries(at, w4, kept(lane), m, q, probe);
+      prep_fold_queries(at, w4, kept(lane), m, q, d, probe);
     }
+    store_operator(at + (wg == 0 ? Packet::kr : Packet::qh), w4, kept(lane), d);
 
-    // 7
     probe.mark(13);
-    barrier(kTeam, Prep::threads);
-    if (stores) {
+    warp_sync();
+    barrier_arrive(folded_in(n & 1), Prep::threads + 32);
+    probe.mark(14);
+  }
+  probe.end(p.probe ? p.probe + (fla::flash_kda::block() * 4 + 2 + wg) * 16 : nullptr);
+}
+
+/// Step 7, one warp: a packet after the other, from its place to where the state reads it.
+FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
+  const Schedule& schedule = p.schedule;
+  Patience patience;
+  barrier(kFound, Prep::threads + 32);
+  U4 next{};
+  std::uint32_t rows = load_u32(record_of(smem, 0) + 12);
+  if (rows != 0) next = load_u32x4(record_of(smem, 0) + 16);
+  barrier_arrive(kFound, Prep::threads + 32);
+  for (std::uint32_t n = 0; rows != 0; ++n) {
+    const U4 to = next;
+    const Smem at = smem + (n & 1) * Prep::bytes;
+    if (schedule.taken && lane == 0) {
+      wait_at_least(schedule.taken + to.z * kTakenApart, to.y - schedule.depth + 1, patience);
+      fence_async_global();
+    }
+    warp_sync();
+    barrier(folded_in(n & 1), Prep::threads + 32);
+    // Before this place is free: then the record may be written over.
+    const Smem record = record_of(smem + (~n & 1) * Prep::bytes, ((n + 1) >> 1) & 1);
+    rows = load_u32(record + 12);
+    if (rows != 0) next = load_u32x4(record + 16);
+    if (lane == 0) {
       fence_async_shared();
-      const U4 to = load_u32x4(record_of(at, turn) + 16);
-      if (schedule.taken) {
-        if (load_u32(smem + Prep::room) == 0)
-          wait_at_least(schedule.taken + to.z * kTakenApart, to.y - schedule.depth + 1, patience);
-        fence_async_global();
-      }
       std::uint8_t* const packet = schedule.packets + std::uint64_t(to.x) * Packet::bytes;
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i)  // in pieces: loads come between
         bulk_store(packet + i * 2 * kTile, at + Prep::packet + i * 2 * kTile,
                    i < 3 ? 2 * kTile : Packet::bytes - 6 * kTile);
       bulk_commit();
-      store(smem + Prep::stored, U2{to.x, to.y});
+      bulk_wait_read();
     }
-    warp_sync();
-    probe.mark(14);
+    warp_sync();  // all lanes know the next record
+    if (lane == 0) {
+      mbar_arrive(at + Prep::bar_left);
+      if (schedule.ready) {
+        bulk_wait();
+        fence_async_global();
+        store_release(schedule.ready + to.x * kReadyApart, to.y + 1);
+      }
+    }
   }
-  if (stores && n > 0) {
-    bulk_wait_read();
-    publish();
-  }
-  probe.end(p.probe ? p.probe + (fla::flash_kda::block() * 4 + 2 + wg) * 16 : nullptr);
 }
 
-/// All of prep: a CTA of 512 threads takes works `worker`, worker + workers, … or, beside the state, what
+/// All of prep: a CTA of 640 threads takes works `worker`, worker + workers, … or, beside the state, what
 /// nobody has.
 template <Half16 type>
 FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t worker,
@@ -1006,21 +1015,29 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
     prefetch(&p.k);
   }
   // Read before it is known whether anything came.
+  if (tid < 2 * Prep::threads) {
 #pragma unroll
-  for (std::uint32_t i = 0; i < 4; ++i)
-    store(smem + (i >> 1) * Prep::bytes + Prep::g + (i & 1) * kTile + 16 * tid, U4{0, 0, 0, 0});
+    for (std::uint32_t i = 0; i < 4; ++i)
+      store(smem + (i >> 1) * Prep::bytes + Prep::g + (i & 1) * kTile + 16 * tid, U4{0, 0, 0, 0});
+  }
   fence_async_shared();
-  barrier(9, 2 * Prep::threads);
-  wait_for_kernel_before();
+  barrier(9, 2 * Prep::threads + 128);
   const std::uint32_t warp = uniform(tid >> 5), lane = kept(tid & 31);
-  if (warp < 8 && p.call.gate == Gate::bounded)
-    prep_scale<type, Gate::bounded>(p, smem, tid);
-  else if (warp < 8 && p.call.gate == Gate::softplus)
-    prep_scale<type, Gate::softplus>(p, smem, tid);
-  else if (warp < 8)
-    prep_scale<type, Gate::given>(p, smem, tid);
-  else
+  if (warp < 8) {
+    registers_up<112>();
+    if (p.call.gate == Gate::bounded)
+      prep_scale<type, Gate::bounded>(p, smem, tid);
+    else if (p.call.gate == Gate::softplus)
+      prep_scale<type, Gate::softplus>(p, smem, tid);
+    else
+      prep_scale<type, Gate::given>(p, smem, tid);
+  } else if (warp < 16) {
+    registers_up<112>();
     prep_fold(p, smem, warp - 8, lane, worker, workers);
+  } else {
+    registers_down<24>();
+    if (warp == 16) prep_carry(p, smem, lane);
+  }
 }
 
 }  // namespace fla::flash_kda

@@ -33,6 +33,7 @@
 #include <cuda_fp16.h>
 #include <cutlass/arch/reg_reconfig.h>
 
+#include <cute/arch/cluster_sm90.hpp>
 #include <cute/arch/copy_sm90_desc.hpp>
 #include <cute/arch/mma_sm90_gmma.hpp>
 #include <utility>
@@ -50,6 +51,12 @@ using TensorMap = CUtensorMap;
 FLA_DEVICE std::uint32_t thread() { return threadIdx.x; }
 FLA_DEVICE std::uint32_t block() { return blockIdx.x; }
 FLA_DEVICE std::uint32_t blocks() { return gridDim.x; }
+/// The SM this runs on; two in a row share what is between them and the other SMs.
+FLA_DEVICE std::uint32_t processor() {
+  std::uint32_t x;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(x));
+  return x;
+}
 /// The same value for the whole warp, known as such to the compiler: roles must branch on it.
 FLA_DEVICE std::uint32_t uniform(std::uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
 /// x, kept in a register: the compiler does not compute it again.
@@ -60,6 +67,9 @@ FLA_DEVICE std::uint32_t kept(std::uint32_t x) {
 /// In a branch that is rarely taken: it stays a branch.
 FLA_DEVICE void rarely() { asm volatile(""); }
 FLA_DEVICE void warp_sync() { __syncwarp(); }
+/// One lane of a whole warp, the same one each time. The compiler knows that it is one: TMA without a loop
+/// over lanes.
+FLA_DEVICE bool elected() { return cute::elect_one_sync(); }
 /// x of another lane.
 FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from) {
   return __shfl_sync(0xffffffffu, x, from);
@@ -110,7 +120,12 @@ FLA_DEVICE std::uint32_t load_relaxed(const std::uint32_t* at) {
 FLA_DEVICE void store_release(std::uint32_t* at, std::uint32_t x) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(x) : "memory");
 }
-FLA_DEVICE std::uint32_t fetch_add(std::uint32_t* at, std::uint32_t x) { return atomicAdd(at, x); }
+/// As PTX: what the compiler makes of atomicAdd adds up over the warp and waits for the answer.
+FLA_DEVICE std::uint32_t fetch_add(std::uint32_t* at, std::uint32_t x) {
+  std::uint32_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(x) : "memory");
+  return before;
+}
 
 // ---- Mbarriers
 

@@ -14,12 +14,12 @@ namespace fla::flash_kda {
 
 /// Microseconds on an H200; a chunk is 64 tokens of one head. README.md has the measurements.
 struct Costs {
-  double prep = 3.65;          ///< of one chunk on one SM
+  double prep = 3.5;           ///< of one chunk on one SM
   double prep_alone = 4.35;    ///< the same with all packets to memory
   double state = 1.3;          ///< of one chunk of a chain
-  double state_beside = 1.33;  ///< the same while prep runs beside it
+  double state_beside = 1.36;  ///< the same while prep runs beside it
   double start = 5.0;          ///< of a chain: its first state, the first packet
-  double start_beside = 3.0;   ///< the same while prep runs beside it
+  double start_beside = 4.4;   ///< the same while prep runs beside it
   double part = 0.88;          ///< of one chunk of a segment by itself
   double combine = 2.3;        ///< of one segment
   double launch = 1.5;         ///< of one more kernel
@@ -157,6 +157,7 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
     s.ready = carver.take<std::uint32_t>(std::size_t(s.streams) * s.depth * kReadyApart);
     s.taken = carver.take<std::uint32_t>(std::size_t(s.streams) * kTakenApart);
     s.claim = carver.take<std::uint32_t>(1);
+    s.parts = carver.take<std::uint32_t>(2 * kPartsApart);
   }
   if (planned(call)) {
     const std::size_t works = std::size_t(chunks_at_most(call)) * call.HV;

@@ -390,7 +390,7 @@ FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
                 32 * i, 0, item.head, static_cast<std::int32_t>(slots.write));
     bulk_commit();
     bulk_wait_read();
-    mbar_arrive(smem + State::first_empty + 8 * first.at, 8);
+    mbar_arrive(smem + State::first_empty + 8 * first.at, 256);
     mbar_arrive(smem + State::rest_empty + 8 * rest.at, 8);
   });
   bulk_wait();
@@ -435,20 +435,17 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       float next[64];
 #pragma unroll
       for (int i = 0; i < 64; ++i) next[i] = 0;
-      const bool keys = p.call.initial_state.key == 1, last_keys = p.call.final_state.key == 1;
-      if (ways & State::comes) boxes_load(keys, stage, other, wg, w4, kept(lane), next);
-      if (before & State::leaves) {
-        if (keys != last_keys) barrier(8, 256);  // a thread writes where another one reads
-        boxes_store(last_keys, stage, other, wg, w4, kept(lane), s);
-      }
+      if (ways & State::comes)
+        boxes_load(p.call.initial_state.key == 1, stage, other, wg, w4, kept(lane), next);
+      barrier(8, 256);  // with other axes a thread writes where another one reads
+      if (before & State::leaves)
+        boxes_store(p.call.final_state.key == 1, stage, other, wg, w4, kept(lane), s);
       warp_sync();
-      if (lane == 0) {
-        if (before & State::leaves) {
-          mbar_arrive(smem + State::left);
-        } else {
-          mbar_arrive(smem + State::first_empty + 8 * first.at);
-          mbar_arrive(smem + State::rest_empty + 8 * rest.at);
-        }
+      if (before & State::leaves) {
+        if (lane == 0) mbar_arrive(smem + State::left);
+      } else {
+        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
       }
       first.next();
       rest.next();
@@ -499,36 +496,42 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
       wgmma_commit();
       probe.mark(2);
-      mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
-      warp_sync();
-      std::uint32_t v[16];  // V^T, pairs (token, token + 1)
-      const Smem values = later + State::v + wg * kTile + fragment();
-#pragma unroll
-      for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, values + j * 2048);
-      if (const std::int32_t rows = tokens - c * kChunk;
-          rows < kChunk) {  // past the end there may be anything
-#pragma unroll
-        for (int i = 0; i < 16; ++i) {
-          const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
-          v[i] = token + 1 < rows ? v[i] : token < rows ? v[i] & 0xffff : 0;
-        }
-      }
       wgmma_fence();
 #pragma unroll
       for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(o, a + 4 * kk, qh + k_step(kk), kk > 0);
       wgmma_commit();
+      if (c > begin) write_o(number - 1);
+      mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
+      warp_sync();
       probe.mark(3);
       wgmma_wait<1>();
       keep(y);
       probe.mark(5);
 
-      std::uint32_t ya[16];
+      // Y^T. V comes as late as it is wanted: earlier it would take registers.
+      std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1)
+      const auto subtract = [&]<bool whole> {
+        const Smem values = later + State::v + wg * kTile + fragment();
+        const std::int32_t rows = tokens - c * kChunk;
 #pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        const F2 x = unpack<type>(v[i]);
-        ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
-        if constexpr (type == Half16::bf16) v[i] = pack_f16(x.x, x.y);
-      }
+        for (int j = 0; j < 4; ++j) {
+          ldmatrix_trans(v + 4 * j, values + j * 2048);
+#pragma unroll
+          for (int i = 4 * j; i < 4 * j + 4; ++i) {
+            if constexpr (!whole) {  // past the end there may be anything
+              const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
+              v[i] = token + 1 < rows ? v[i] : token < rows ? v[i] & 0xffff : 0;
+            }
+            const F2 x = unpack<type>(v[i]);
+            ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+            v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
+          }
+        }
+      };
+      if (tokens - c * kChunk >= std::int32_t(kChunk))
+        subtract.template operator()<true>();
+      else
+        subtract.template operator()<false>();
       keep(ya);
       keep(v);
       const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
@@ -539,10 +542,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
 #pragma unroll
       for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
       wgmma_commit();
-      if (c > begin) write_o(number - 1);
       probe.mark(4);
       wgmma_wait<2>();  // Kt and Qh are done with
-      if (lane == 0) mbar_arrive(smem + State::first_empty + 8 * first.at);
+      mbar_arrive(smem + State::first_empty + 8 * first.at);
       first.next();
       probe.mark(6);
       wgmma_wait<0>();

@@ -97,6 +97,7 @@ TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
   constexpr const char* end = "the end of a block completes what it stored";
   check(passed(), {{"warp_sync", "prep.cuh", 9, kLanes},
                    {"warp_sync", "state.cuh", 7, kLanes},
+                   {"barrier", "state.cuh", 1, "only where first and last states have other axes"},
                    {"fence_async", "prep.cuh", 4, "fences in a row, each of which would do"},
                    {"bulk_wait", "state.cuh", 2, end},
                    {"bulk_wait_read", "state.cuh", 2, end},
