@@ -48,11 +48,11 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     if (tid == 0) {
       for (std::uint32_t i = 0; i < State::firsts; ++i) {
         mbar_init(smem + State::first_full + 8 * i, 1);
-        mbar_init(smem + State::first_empty + 8 * i, 256);  // every lane has read gamma
+        mbar_init(smem + State::first_empty + 8 * i, 256);  // every lane has read
       }
       for (int i = 0; i < 2; ++i) {
         mbar_init(smem + State::rest_full + 8 * i, 1);
-        mbar_init(smem + State::rest_empty + 8 * i, 8);
+        mbar_init(smem + State::rest_empty + 8 * i, 256);
         mbar_init(smem + State::o_full + 8 * i, 8);
         mbar_init(smem + State::o_empty + 8 * i, 1);
       }
@@ -84,6 +84,8 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
   } else {
     prep<type>(p, smem, tid, part - p.state_blocks, blocks() - p.state_blocks);
   }
+  warp_sync();
+  barrier(9, kThreads);  // nobody leaves while others wait for each other
 }
 
 #ifdef __CUDACC__

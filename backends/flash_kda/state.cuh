@@ -391,7 +391,7 @@ FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
     bulk_commit();
     bulk_wait_read();
     mbar_arrive(smem + State::first_empty + 8 * first.at, 256);
-    mbar_arrive(smem + State::rest_empty + 8 * rest.at, 8);
+    mbar_arrive(smem + State::rest_empty + 8 * rest.at, 256);
   });
   bulk_wait();
 }
@@ -445,7 +445,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         if (lane == 0) mbar_arrive(smem + State::left);
       } else {
         mbar_arrive(smem + State::first_empty + 8 * first.at);
-        if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+        mbar_arrive(smem + State::rest_empty + 8 * rest.at);
       }
       first.next();
       rest.next();
@@ -552,8 +552,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       keep(o);
       probe.mark(7);
 
-      warp_sync();
-      if (lane == 0) mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+      mbar_arrive(smem + State::rest_empty + 8 * rest.at);
       rest.next();
 #pragma unroll
       for (int i = 0; i < 16; ++i) {

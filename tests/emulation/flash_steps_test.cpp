@@ -102,6 +102,8 @@ TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
                    {"bulk_wait", "state.cuh", 2, end},
                    {"bulk_wait_read", "state.cuh", 2, end},
                    {"bulk_wait_read", "prep.cuh", 2, "bulk_wait takes this step too, for the same packet"},
+                   {"barrier", "forward.cuh", 1, "before the end: for compute-sanitizer's eyes"},
+                   {"warp_sync", "forward.cuh", 1, kLanes},
                    {"fence_async", "forward.cuh", 1, "after mbar_init: the loads' own fences follow"},
                    {"wgmma_fence", "state.cuh", 1, "registers written between two wgmma are not seen here"},
                    {"wgmma_commit", "state.cuh", 1, "the products for S and for O are waited for together"},
