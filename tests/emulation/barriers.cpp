@@ -75,6 +75,10 @@ void end_phase_if_complete(Mbarrier& barrier) {
 
 std::uint32_t thread_index() { return self().index; }
 std::uint32_t block_index() { return self().block->index; }
+std::uint32_t processor_index() {
+  const Options& options = machine().options();
+  return options.first_processor + options.processors_apart * self().block->index;
+}
 std::uint32_t grid_size() { return self().block->launch->kernel->blocks; }
 
 void warp_sync(Site site) {
@@ -156,6 +160,13 @@ void end_barrier(Meeting& meeting) {
 void barrier(std::uint32_t id, std::uint32_t threads, Site site) {
   if (machine().leaves_out("barrier", site)) return;
   Meeting& meeting = named_barrier(id, threads, site);
+  if (!meeting.here.empty()) {  // bar.sync is the aligned form
+    const Thread& first = *meeting.here.front();
+    if (text_of(first.wait.site) != text_of(site))
+      machine().stop(Fault::misuse, machine().name(self()) + " waits at " + name_of_barrier(id) + " (" +
+                                        text_of(site) + ") where " + machine().name(first) +
+                                        " waits at another place (" + text_of(first.wait.site) + ")");
+  }
   machine().meet(meeting, name_of_barrier(id), threads, meeting.instruction ? meeting.arrived : 0, self(),
                  site, [&](const std::vector<Thread*>&) { end_barrier(meeting); });
 }

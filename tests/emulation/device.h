@@ -45,6 +45,8 @@ struct Options {
   const Step* without = nullptr;
   const Step* wrong_parity = nullptr;
   bool stop_at_first = false;  ///< finding
+  // The SM that block 0 runs on, and how far apart those of blocks are.
+  std::uint32_t first_processor = 0, processors_apart = 1;
 };
 
 class Device {

@@ -519,6 +519,23 @@ TEST(EmulationFinds, LanesInDifferentInstructions) {
             "any of 32 threads\n");
 }
 
+TEST(EmulationFinds, WaitsForOneBarrierInTwoPlaces) {
+  const auto meets = [](bool arrives) {
+    return found(64, 0, [=](Smem) {
+      if (thread() < 32)
+        barrier(1, 64);
+      else if (arrives)
+        barrier_arrive(1, 64);
+      else
+        barrier(1, 64);
+    });
+  };
+  EXPECT_EQ(meets(true), "");
+  EXPECT_EQ(meets(false),
+            "misuse: thread 32 of block 0 of kernel waits at barrier 1 where thread 0 of block 0 of kernel "
+            "waits at another place\n");
+}
+
 TEST(EmulationFinds, MbarriersThatAreNotMadeOrArriveTooOften) {
   EXPECT_EQ(found(32, 64, [](Smem smem) { mbar_arrive(smem); }),
             "misuse: thread 0 of block 0 of kernel uses an mbarrier at 0 where mbar_init has made none\n");

@@ -204,6 +204,24 @@ TEST_P(FlashKdaOnTheCpu, IsRight) {
 INSTANTIATE_TEST_SUITE_P(Cases, FlashKdaOnTheCpu, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return std::string(test.param.name); });
 
+/// All SMs for one kind of work: the other kind gets what is left.
+TEST(FlashKdaOnTheCpu, PlaysEveryPartHoweverSmsAreNumbered) {
+  const Forward forward = with(packed({130, 64, 7}), [](Forward& f) {
+    f.streams = 2;
+    f.depth = 3;
+    f.prep_blocks = 2;
+  });
+  const ForwardResult first = run(forward);
+  EXPECT_EQ(text_of(first.findings), "");
+  for (const Options& numbers :
+       {Options{.first_processor = 1000}, Options{.processors_apart = 0}, Options{.first_processor = 1}}) {
+    const ForwardResult result = run(forward, numbers);
+    EXPECT_EQ(text_of(result.findings), "");
+    EXPECT_EQ(result.o, first.o);
+    EXPECT_EQ(result.final_state, first.final_state);
+  }
+}
+
 /// Another order of threads, more CTAs that prepare, packets passed on instead of kept.
 TEST(FlashKdaOnTheCpu, HasTheSameBitsOnEveryRoute) {
   const Forward kept = with(packed({130, 64, 7}), [](Forward& f) { f.beyond = 3; });

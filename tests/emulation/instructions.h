@@ -16,6 +16,7 @@ using Smem = std::uint32_t;
 
 std::uint32_t thread_index();
 std::uint32_t block_index();
+std::uint32_t processor_index();
 std::uint32_t grid_size();
 void warp_sync(Site site);
 bool any(bool x, Site site);

@@ -152,6 +152,8 @@ class Machine {
     part(meeting);
   }
 
+  const Options& options() const { return options_; }
+
   // ---- knowledge
 
   Agents& agents() { return agents_; }

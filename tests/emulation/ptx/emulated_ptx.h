@@ -31,7 +31,7 @@ FLA_DEVICE std::uint32_t uniform(std::uint32_t x, FLA_SITE) {
 FLA_DEVICE std::uint32_t kept(std::uint32_t x) { return x; }
 FLA_DEVICE void rarely() {}
 FLA_DEVICE void warp_sync(FLA_SITE) { emulation::warp_sync({file, line}); }
-FLA_DEVICE std::uint32_t processor() { return block(); }
+FLA_DEVICE std::uint32_t processor() { return emulation::processor_index(); }
 FLA_DEVICE bool elected() { return thread() % 32 == 0; }
 FLA_DEVICE bool any(bool x, FLA_SITE) { return emulation::any(x, {file, line}); }
 FLA_DEVICE float shuffle_xor(float x, int mask, FLA_SITE) {
