@@ -77,7 +77,7 @@ FLA_DEVICE std::uint8_t* transition_of(const Params& p, std::int32_t item, std::
 
 /// Where the packet of chunk c of an item is; `number`: of the stream's chunks.
 FLA_DEVICE std::int64_t packet_of(const Schedule& s, std::int32_t item, std::int32_t c, std::int32_t number) {
-  if (s.depth) return static_cast<std::int64_t>(item % s.streams) * s.depth + number % s.by_depth;
+  if (s.depth) return static_cast<std::int64_t>(item % s.by_streams) * s.depth + number % s.by_depth;
   if (s.plan.slices) return s.plan.slices[c] + item;
   return static_cast<std::int64_t>(c) * s.items + item;
 }
