@@ -111,21 +111,10 @@ FLA_DEVICE std::uint32_t load_acquire(const std::uint32_t* at) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
   return x;
 }
-/// What is there some time soon; nothing else is ordered by it.
-FLA_DEVICE std::uint32_t load_relaxed(const std::uint32_t* at) {
-  std::uint32_t x;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
-  return x;
-}
 FLA_DEVICE void store_release(std::uint32_t* at, std::uint32_t x) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(x) : "memory");
 }
-/// As PTX: what the compiler makes of atomicAdd adds up over the warp and waits for the answer.
-FLA_DEVICE std::uint32_t fetch_add(std::uint32_t* at, std::uint32_t x) {
-  std::uint32_t before;
-  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(x) : "memory");
-  return before;
-}
+FLA_DEVICE std::uint32_t fetch_add(std::uint32_t* at, std::uint32_t x) { return atomicAdd(at, x); }
 
 // ---- Mbarriers
 

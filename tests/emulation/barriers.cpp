@@ -207,13 +207,6 @@ std::uint32_t load_acquire(const std::uint32_t* at, Site site) {
   return *at;
 }
 
-std::uint32_t load_relaxed(const std::uint32_t* at) {
-  const auto released = machine().flags().find(at);
-  if (released != machine().flags().end())
-    self().known.join(released->second, Role::loads, machine().agents());
-  return *at;
-}
-
 void store_release(std::uint32_t* at, std::uint32_t x, Site site) {
   if (machine().leaves_out("store_release", site)) return;
   *at = x;

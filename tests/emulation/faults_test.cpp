@@ -301,54 +301,6 @@ TEST(EmulationFinds, APacketThatIsPassedOnTooEarly) {
   EXPECT_EQ(passed(true, false), expected);
 }
 
-/// A place in global memory is used again when a flag says that its packet has been read. Seen without
-/// acquire that is enough to overwrite it, not to read what came with the flag.
-std::string used_again(bool looks, bool reads) {
-  Device device;
-  const auto place = device.buffer<std::uint32_t>("place", 4),
-             other = device.buffer<std::uint32_t>("other", 4), flag = device.buffer<std::uint32_t>("flag", 1);
-  flag[0] = 0;
-  const auto body = [&, looks, reads](Smem smem) {
-    if (thread() != 0) return;
-    Patience patience;
-    store(smem, U4{1, 2, 3, 4});
-    mbar_init(smem + 64, 1);
-    mbar_init_fence();
-    if (block() == 0) {
-      mbar_expect(smem + 64, 16);
-      bulk_load(smem + 16, place.data(), 16, smem + 64);
-      bulk_store(other.data(), smem, 16);
-      bulk_commit();
-      bulk_wait();
-      mbar_wait(smem + 64, 0, patience);
-      store_release(flag.data(), 1);
-    } else {
-      if (looks) load_relaxed(flag.data());
-      if (reads) {
-        mbar_expect(smem + 64, 16);
-        bulk_load(smem + 16, other.data(), 16, smem + 64);
-        mbar_wait(smem + 64, 0, patience);
-      }
-      bulk_store(place.data(), smem, 16);
-      bulk_commit();
-      bulk_wait();
-    }
-  };
-  return found(device,
-               {Kernel{.name = "kernel", .blocks = 2, .threads = 32, .shared_bytes = 128, .body = body}});
-}
-TEST(EmulationFinds, WhatARelaxedLoadDoesNotOrder) {
-  EXPECT_EQ(used_again(true, false), "");
-  EXPECT_EQ(used_again(false, false),
-            "race: a bulk store of thread 0 of block 1 writes byte 0 of place, which a copy for the mbarrier "
-            "at 64 of block 0 "
-            "reads; nothing orders the two\n");
-  EXPECT_EQ(used_again(true, true),
-            "race: a copy for the mbarrier at 64 of block 1 reads byte 0 of other, which a bulk store of "
-            "thread 0 of block 0 "
-            "wrote; nothing orders the two\n");
-}
-
 // ---- wgmma
 
 struct Multiplied {

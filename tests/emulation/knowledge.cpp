@@ -29,12 +29,6 @@ void Knowledge::join(const Knowledge& other) {
   for (std::size_t i = 0; i < others.size(); ++i) clocks[i] = std::max(clocks[i], others[i]);
 }
 
-void Knowledge::join(const Knowledge& other, Role role, const Agents& agents) {
-  if (!other.clocks_) return;
-  for (Agent agent = 0; agent < other.clocks_->size(); ++agent)
-    if (agents[agent].role == role) learn(agent, (*other.clocks_)[agent]);
-}
-
 std::string name_of(const AgentState& agent) {
   const std::string of_block = " of block " + std::to_string(agent.block);
   const std::string index = std::to_string(agent.index);

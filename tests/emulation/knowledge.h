@@ -32,8 +32,6 @@ class Knowledge {
   }
   void learn(Agent agent, Clock clock);
   void join(const Knowledge& other);
-  /// What the other one knows of agents of one role.
-  void join(const Knowledge& other, Role role, const class Agents& agents);
   bool is(const Knowledge& other) const { return clocks_ == other.clocks_; }  ///< shared, so certainly equal
 
  private:

@@ -62,7 +62,6 @@ FLA_DEVICE void let_next_kernel_come() { emulation::let_next_kernel_come(); }
 FLA_DEVICE std::uint32_t load_acquire(const std::uint32_t* at, FLA_SITE) {
   return emulation::load_acquire(at, {file, line});
 }
-FLA_DEVICE std::uint32_t load_relaxed(const std::uint32_t* at) { return emulation::load_relaxed(at); }
 FLA_DEVICE void store_release(std::uint32_t* at, std::uint32_t x, FLA_SITE) {
   emulation::store_release(at, x, {file, line});
 }
