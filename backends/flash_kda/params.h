@@ -102,7 +102,7 @@ struct Params {
   bool gate_f32 = false;          ///< g is f32, read without TMA
   bool bias_rows =
       false;  ///< dt_bias is there and f32, a head's channels side by side from a multiple of 16 bytes on
-  std::uint32_t* probe = nullptr;  ///< probe builds: [CTA][warpgroup][16] cycles
+  std::uint32_t* probe = nullptr;  ///< probe builds: [part][warpgroup][16] cycles
 };
 
 }  // namespace fla::flash_kda

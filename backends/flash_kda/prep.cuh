@@ -415,16 +415,16 @@ FLA_DEVICE void prep_rows(Smem smem, F2 beta, float (&own)[16], float (&before)[
   store(to + 256 + 32, odd ? own[15] : own[7]);
 }
 
-/// Rows 16 w to 16 w + 15 of M or -L, from accumulators: 32 columns of their own block, 32 of the other.
+/// 16 x 16 of a tile, from accumulators; `at` as fragment_a has it.
+FLA_DEVICE void store_square(Smem at, const float* d) {
+  stmatrix(at, pack_f16(d[0], d[1]), pack_f16(d[2], d[3]), pack_f16(d[4], d[5]), pack_f16(d[6], d[7]));
+}
+/// Rows 16 w to 16 w + 15 of M or -L: 32 columns of their own block, 32 of the other.
 FLA_DEVICE void store_rows(Smem to, const float (&own)[16], const float (&other)[16], std::uint32_t w,
                            std::uint32_t lane) {
   const Smem at = fragment_a(to, 16 * w, lane) ^ ((w >> 1) * 64);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float* const d = (i < 2 ? own : other) + 8 * (i & 1);
-    stmatrix(at ^ (32 * i), pack_f16(d[0], d[1]), pack_f16(d[2], d[3]), pack_f16(d[4], d[5]),
-             pack_f16(d[6], d[7]));
-  }
+  for (int i = 0; i < 4; ++i) store_square(at ^ (32 * i), (i < 2 ? own : other) + 8 * (i & 1));
 }
 
 /// Barriers of the folding warps: all of them; F0; where F1 waits for M; where B waits until T2 has been
@@ -520,14 +520,11 @@ FLA_DEVICE void prep_below(Smem smem, F2 beta, std::uint32_t w, std::uint32_t la
     }
 }
 
-/// Rows 16 w4 to 16 w4 + 15 of an operator of the packet, from accumulators.
+/// Rows 16 w4 to 16 w4 + 15 of an operator of the packet.
 FLA_DEVICE void store_operator(Smem to, std::uint32_t w4, std::uint32_t lane, const float (&d)[64]) {
   const Smem at = fragment_a(to, 16 * w4, lane);
 #pragma unroll
-  for (int j = 0; j < 8; ++j)
-    stmatrix((at ^ ((j & 3) << 5)) + (j >> 2) * kTile, pack_f16(d[8 * j], d[8 * j + 1]),
-             pack_f16(d[8 * j + 2], d[8 * j + 3]), pack_f16(d[8 * j + 4], d[8 * j + 5]),
-             pack_f16(d[8 * j + 6], d[8 * j + 7]));
+  for (int j = 0; j < 8; ++j) store_square((at ^ ((j & 3) << 5)) + (j >> 2) * kTile, d + 8 * j);
 }
 
 /// Step 6, F0: T2^T Kr, to come over Kr. meanwhile(): while the products are on their way; then the other
@@ -607,7 +604,7 @@ inline constexpr int kEarly = 6;
 
 /// Steps 2 and 3, warps 0 to 7: g, q, k of one work after the other to what the pairs and the folds multiply.
 template <Half16 type, Gate gate>
-FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
+FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std::int32_t worker) {
   const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), tid = 32 * warp + lane,
                       wg = warp >> 2, w4 = warp & 3;
   constexpr std::uint32_t team = 1;  // named barrier
@@ -727,10 +724,10 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread) {
     barrier_arrive(scaled_in(n & 1), 2 * Prep::threads);
     probe.mark(6);
   }
-  probe.end(p.probe ? p.probe + (block() * 4 + wg) * 16 : nullptr);
+  probe.end(p.probe ? p.probe + ((p.state_blocks + worker) * 4 + wg) * 16 : nullptr);
 }
 
-/// Steps 1 and 4 to 7, warps 8 to 15: finds the works, has their inputs loaded, and makes packets of what the
+/// Steps 1 and 4 to 6, warps 8 to 15: finds the works, has their inputs loaded, and makes packets of what the
 /// other warps scaled.
 FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::uint32_t lane,
                           std::int32_t worker, std::int32_t workers) {
@@ -759,8 +756,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     store(to + 16, U4{packet, std::uint32_t(work.number), std::uint32_t(work.stream),
                       std::uint32_t(work.head / schedule.by_group)});
   };
-  // What TMA does not bring, by a warp: two tokens and four channels a lane. One warp alone is slow, so that
-  // as little as possible is done here, and the rest by the readers.
+  // What TMA does not bring, by a warp: two tokens and four channels a lane.
   struct Rest {
     std::uint32_t beta[2], A_log;  // bits
     U4 bias;                       // f32
@@ -829,6 +825,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     tma_load(to + b * 4096, &p.q, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
     tma_load(to + (1 - b) * 4096, &p.k, at + Prep::bar_qk, 64 * h, head, work.z + 32 * b, work.y);
   };
+
   // The first three works, a warp each.
   if (warp < 3) {
     const std::int32_t w = worker + static_cast<std::int32_t>(warp) * workers;
@@ -950,7 +947,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     barrier_arrive(folded_in(n & 1), Prep::threads + 32);
     probe.mark(14);
   }
-  probe.end(p.probe ? p.probe + (fla::flash_kda::block() * 4 + 2 + wg) * 16 : nullptr);
+  probe.end(p.probe ? p.probe + ((p.state_blocks + worker) * 4 + 2 + wg) * 16 : nullptr);
 }
 
 /// Step 7, one warp: a packet after the other, from its place to where the state reads it.
@@ -1026,11 +1023,11 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
   if (warp < 8) {
     registers_up<112>();
     if (p.call.gate == Gate::bounded)
-      prep_scale<type, Gate::bounded>(p, smem, tid);
+      prep_scale<type, Gate::bounded>(p, smem, tid, worker);
     else if (p.call.gate == Gate::softplus)
-      prep_scale<type, Gate::softplus>(p, smem, tid);
+      prep_scale<type, Gate::softplus>(p, smem, tid, worker);
     else
-      prep_scale<type, Gate::given>(p, smem, tid);
+      prep_scale<type, Gate::given>(p, smem, tid, worker);
   } else if (warp < 16) {
     registers_up<112>();
     prep_fold(p, smem, warp - 8, lane, worker, workers);

@@ -13,11 +13,11 @@
 ///                    three, half through the two
 ///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
 ///       pack S/16 to f16 (A), decay S
-///       wgmma  A Kt^T       m64 n64, B K-major       meanwhile V^T by ldmatrix.trans
-///       wgmma  A Qh^T       m64 n64, B K-major
-///       Y^T = V^T/16 - ...  (A)
+///       wgmma  A Kt^T       m64 n64, B K-major
+///       wgmma  A Qh^T       m64 n64, B K-major       meanwhile the O before -> one of two tiles
+///       Y^T = V^T/16 - ...  (A), V^T by ldmatrix.trans
 ///       wgmma  S += Y^T Kr  m64 n128, B MN-major
-///       wgmma  O += V^T B^T m64 n64, B K-major       meanwhile the O before -> one of two tiles
+///       wgmma  O += V^T B^T m64 n64, B K-major
 ///                    between items: the first state from the opening's stages, the last one into its place
 ///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row.
 ///                    Another: the last state by TMA; then the opening's stages are free
@@ -569,7 +569,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     }
     probe.mark(9);
   }
-  probe.end(p.probe ? p.probe + (block() * 4 + 1 + wg) * 16 : nullptr);
+  probe.end(p.probe ? p.probe + (stream * 4 + 1 + wg) * 16 : nullptr);
 }
 
 }  // namespace fla::flash_kda
