@@ -53,10 +53,10 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       for (int i = 0; i < 2; ++i) {
         mbar_init(smem + State::rest_full + 8 * i, 1);
         mbar_init(smem + State::rest_empty + 8 * i, 256);
+        mbar_init(smem + State::left + 8 * i, 8);
         mbar_init(smem + State::o_full + 8 * i, 8);
         mbar_init(smem + State::o_empty + 8 * i, 1);
       }
-      mbar_init(smem + State::left, 8);
       store(smem + State::seen, U2{0, 0});
       mbar_init_fence();
       prefetch(&p.v);

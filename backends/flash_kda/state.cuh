@@ -43,11 +43,11 @@ struct State {
   static constexpr std::uint32_t first_full = bars, first_empty = bars + 24, rest_full = bars + 48,
                                  rest_empty = bars + 64;
   static constexpr std::uint32_t o_full = bars + 80, o_empty = bars + 96;  // 2 each
-  static constexpr std::uint32_t left = bars + 112;                        // a last state is in its stages
-  static constexpr std::uint32_t seen = bars + 120,
-                                 read = bars + 124;  // packets that are ready, that have been read
+  static constexpr std::uint32_t left = bars + 112;  // [rests]: a last state is in that stage and in a first
+  static constexpr std::uint32_t seen = bars + 128,
+                                 read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
-  static constexpr std::uint32_t ticks = bars + 128;  // probe builds
+  static constexpr std::uint32_t ticks = bars + 144;  // probe builds
   static constexpr std::uint32_t bytes = bars + 1024;
 };
 static_assert(State::bytes + 1024 <= 232448);
@@ -374,14 +374,14 @@ FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
   Turn<State::firsts> first;
   Turn<State::rests> rest;
-  std::uint32_t phase = 0;
+  std::uint32_t phases = 0;  // a bit a stage
   for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
     const Slots slots = slots_of(p.call, item.n);
     first.skip(1 + segment.last - segment.first);
     rest.skip(1 + segment.last - segment.first);
     if (!(ways_of(p, segment, slots) & State::leaves)) return;
-    mbar_wait(smem + State::left, phase, patience);
-    phase ^= 1;
+    mbar_wait(smem + State::left + 8 * rest.at, phases >> rest.at & 1, patience);
+    phases ^= 1u << rest.at;
     fence_async_shared();
     for (std::uint32_t i = 0; i < 4; ++i)
       tma_store(&p.last_state,
@@ -442,7 +442,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         boxes_store(p.call.final_state.key == 1, stage, other, wg, w4, kept(lane), s);
       warp_sync();
       if (before & State::leaves) {
-        if (lane == 0) mbar_arrive(smem + State::left);
+        if (lane == 0) mbar_arrive(smem + State::left + 8 * rest.at);
       } else {
         mbar_arrive(smem + State::first_empty + 8 * first.at);
         mbar_arrive(smem + State::rest_empty + 8 * rest.at);

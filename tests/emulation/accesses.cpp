@@ -76,6 +76,14 @@ void Machine::touched(const void* address) {
            (thread.last.line ? ", some time after " + text_of(thread.last) : std::string()));
 }
 
+void Machine::missed_phase(const Mbarrier& barrier, const Mark& waiter) {
+  if (!seen_.insert({Fault::missed_phase, waiter.site.file, waiter.site.line, "", 0}).second) return;
+  found(Fault::missed_phase, "the mbarrier at " + std::to_string(agents_[barrier.loads].index) +
+                                 " may end phase " + std::to_string(barrier.phase) + " before " +
+                                 name_of(agents_[waiter.agent]) + " (" + text_of(waiter.site) +
+                                 ") has seen the end of the one before: it would wait for ever");
+}
+
 void Machine::found(const Clash& clash, const Actor& actor, bool writes, const std::string& memory) {
   Fault fault = Fault::race;
   if (clash.with == Clash::With::nothing_written)

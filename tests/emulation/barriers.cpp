@@ -60,11 +60,22 @@ void arrive(Mbarrier& barrier, Smem bar, Site site) {
   barrier.arriving.join(m.released(self()));
 }
 
+/// The thread has seen the last phase's end.
+void see(Mbarrier& barrier, Site site) {
+  Thread& thread = self();
+  thread.known.join(barrier.done);
+  barrier.saw.push_back({thread.agent, machine().agents()[thread.agent].clock, site});
+}
+
 }  // namespace
 
-/// A phase ends when everybody has arrived and every byte is there.
+/// A phase ends when everybody has arrived and every byte is there. Those who arrived must know that whoever
+/// waits for the phase before has seen its end: he waits for a parity, which is over again now.
 void end_phase_if_complete(Mbarrier& barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
+  for (const Mark& waiter : barrier.saw)
+    if (!barrier.arriving.covers(waiter.agent, waiter.clock)) machine().missed_phase(barrier, waiter);
+  barrier.saw.clear();
   barrier.done = std::move(barrier.arriving);
   barrier.done.learn(barrier.loads, machine().agents()[barrier.loads].clock++);
   barrier.arriving = {};
@@ -261,7 +272,7 @@ bool mbar_try(Smem bar, std::uint32_t parity, Site site) {
   if ((barrier.phase & 1) == parity)
     machine().poll({.what = Wait::For::mbarrier, .site = site, .number = bar, .value = parity});
   if ((barrier.phase & 1) == parity) return false;
-  self().known.join(barrier.done);
+  see(barrier, site);
   return true;
 }
 
@@ -273,7 +284,7 @@ void mbar_wait(Smem bar, std::uint32_t parity, Site site) {
     barrier.waiting.push_back(&self());
     machine().sleep({.what = Wait::For::mbarrier, .site = site, .number = bar, .value = parity});
   }
-  self().known.join(barrier.done);
+  see(barrier, site);
 }
 
 void store_release_shared(Smem at, std::uint32_t x, Site site) {

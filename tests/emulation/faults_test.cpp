@@ -420,6 +420,36 @@ TEST(EmulationFinds, ABarrierThatNotAllReach) {
             "63 wait in barrier 4 for 64 threads, threads 64 to 95 ended\n");
 }
 
+/// Two rounds of one who makes something and one who takes it, who tells that he has, or does not.
+std::string rounds(bool tells) {
+  return found(64, 64, [=](Smem smem) {
+    Patience patience;
+    const Smem made = smem, taken = smem + 8;
+    if (thread() == 0) {
+      mbar_init(made, 1);
+      mbar_init(taken, 1);
+      mbar_init_fence();
+    }
+    barrier(1, 64);
+    for (std::uint32_t round = 0; round < 2; ++round) {
+      if (thread() == 0) {
+        mbar_wait(made, round, patience);
+        if (tells) mbar_arrive(taken);
+      } else if (thread() == 32) {
+        if (round > 0 && tells) mbar_wait(taken, round - 1, patience);
+        mbar_arrive(made);
+      }
+      any(true);  // now it is the other's turn; orders nothing
+    }
+  });
+}
+TEST(EmulationFinds, APhaseThatAnotherOneMayFollowUnseen) {
+  EXPECT_EQ(rounds(true), "");
+  EXPECT_EQ(rounds(false),
+            "missed phase: the mbarrier at 0 may end phase 1 before thread 0 of block 0 has seen the end of "
+            "the one before: it would wait for ever\n");
+}
+
 TEST(EmulationFinds, AFlagThatNobodyRaises) {
   Device device;
   const auto flag = device.buffer<std::uint32_t>("flag", 1);

@@ -19,6 +19,7 @@ std::string_view name_of(Fault fault) {
     case Fault::rewritten_source: return "rewritten source";
     case Fault::out_of_bounds: return "out of bounds";
     case Fault::deadlock: return "deadlock";
+    case Fault::missed_phase: return "missed phase";
     case Fault::misuse: break;
   }
   return "misuse";

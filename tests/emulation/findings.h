@@ -26,6 +26,7 @@ enum class Fault : std::uint8_t {
   rewritten_source,    ///< of a bulk store that may still be reading it
   out_of_bounds,       ///< of shared memory, or of the buffers in global memory
   deadlock,            ///< everybody waits
+  missed_phase,        ///< of an mbarrier, by a thread that may come to wait for it when the next is over too
   misuse,              ///< what the instruction set does not allow
 };
 std::string_view name_of(Fault fault);

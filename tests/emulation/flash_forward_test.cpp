@@ -129,6 +129,11 @@ const std::vector<Case>& all_cases() {
                               f.spec.options.lower_bound.reset();
                             })},
       {"EmptySequences", with(packed({0, 0}), [](Forward& f) { f.beyond = 0; })},
+      {"EmptySequencesInARow", with(packed({0, 70, 0, 0, 0, 64, 0}),
+                                    [](Forward& f) {
+                                      f.streams = 1;
+                                      f.depth = 3;
+                                    })},
       {"ShortIndices", with(packed({64, 20}), [](Forward& f) { f.spec.index_dtype = DType::i32; })},
       {"Pool", with(packed({64, 30, 10, 64, 5, 80}),
                     [](Forward& f) {

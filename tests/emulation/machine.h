@@ -79,6 +79,7 @@ struct Mbarrier {
   Agent loads = kNobody;
   Knowledge arriving{}, done{};  ///< what those know who arrived: in this phase, in the one before
   std::vector<Thread*> waiting{};
+  std::vector<Mark> saw{};  ///< the end of the phase before: threads that waited for it
 };
 
 /// Where a block's own shared memory begins; before that is the system's.
@@ -182,6 +183,7 @@ class Machine {
   // ---- findings
 
   void found(Fault fault, std::string text);
+  void missed_phase(const Mbarrier& barrier, const Mark& waiter);
   /// A finding after which the kernels cannot go on.
   [[noreturn]] void stop(Fault fault, std::string text);
   std::string name(const Thread& thread) const;  ///< "thread 3 of block 0 of prep"
