@@ -39,12 +39,10 @@ class FlashKda final : public KdaBackend {
     return {.name = "flash_kda",
             .package = "CUTLASS",
             .env_var = "FLA_FLASH_KDA",
-            .default_enable = false,
             .priority = 3,
             .doc =
                 "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; "
-                "sm_90; "
-                "being completed, so it has to be asked for",
+                "sm_90",
             .precision = DType::bf16};
   }
 
