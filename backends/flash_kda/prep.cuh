@@ -427,11 +427,12 @@ FLA_DEVICE void store_rows(Smem to, const float (&own)[16], const float (&other)
   for (int i = 0; i < 4; ++i) store_square(at ^ (32 * i), (i < 2 ? own : other) + 8 * (i & 1));
 }
 
-/// Barriers of the folding warps: all of them; F0; where F1 waits for M; where B waits until T2 has been
-/// read, whose place it takes; the warps that solve. With the carrying warp: the first works are known; it
-/// has read the first one. Who waits at a barrier waits in one place of the code, the others arrive.
-inline constexpr std::uint32_t kTeam = 2, kKeys = 3, kMasked = 8, kFolded = 6, kSolve = 10, kFound = 7,
-                               kNoted = 13;
+/// Barriers of the folding warps: all of them, or where F0 waits for the solve; F0; where F1 waits for M;
+/// where B waits until T2 has been read, whose place it takes; the warps that solve; where F1 waits for it.
+/// With the carrying warp: the first works are known; it has read the first one. Who waits at a barrier waits
+/// in one place of the code, the others arrive.
+inline constexpr std::uint32_t kTeam = 2, kKeys = 3, kMasked = 8, kFolded = 6, kSolve = 10, kSolved = 14,
+                               kFound = 7, kNoted = 13;
 
 /// Column lane / 4 of (I + L)^-1, of the 8 x 8 block at `from`.
 FLA_DEVICE void prep_column(Smem from, std::uint32_t lane, float (&s)[8]) {
@@ -545,10 +546,10 @@ FLA_DEVICE void prep_fold_keys(Smem smem, float (&d)[64], Probe& probe, Meanwhil
   probe.mark(6);
 }
 
-/// Step 6, F1: B = M T2, then Q~ - B K~, to come over Q~. M is given.
+/// Step 6, F1: B = M T2, then Q~ - B K~, to come over Q~ (given in m and q).
 FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t (&m)[16],
-                                  float (&d)[64], Probe& probe) {
-  std::uint32_t b[16], q[32];
+                                  const std::uint32_t (&q)[32], float (&d)[64], Probe& probe) {
+  std::uint32_t b[16];
   {
     float mt[32];
     const std::uint64_t db = k_major(smem + Prep::t2t);
@@ -557,9 +558,6 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
 #pragma unroll
     for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(mt, m + 4 * kk, db + k_step(kk), kk > 0);
     wgmma_commit();
-    const Smem from = fragment_a(smem + Packet::qh, 16 * w4, lane);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
     wgmma_wait<0>();
     keep(mt);
     keep(m);
@@ -917,28 +915,33 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       }
       warp_sync();
     }
-    std::uint32_t m[16] = {};  // of F1
-    if (wg == 1) {
-      barrier(kMasked, 192);
-      const Smem from = fragment_a(at + Prep::m, 16 * w4, kept(lane));
-#pragma unroll
-      for (int j = 0; j < 4; ++j) ldmatrix(m + 4 * j, from ^ (j << 5));
-    }
-    probe.mark(10);
-    barrier(kTeam, Prep::threads);
-    fence_async_shared();
-    probe.mark(12);
-
     // 6
     float d[64];
     if (wg == 0) {
+      barrier_arrive(kSolved, Prep::threads);
+      barrier(kTeam, Prep::threads);
+      fence_async_shared();
+      probe.mark(12);
       prep_fold_keys(at, d, probe, [&] {
         if (elected()) load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
         warp_sync();
         if (warp == resting) store_rest(at, turn ^ 1, rest);
       });
     } else {
-      prep_fold_queries(at, w4, kept(lane), m, d, probe);
+      std::uint32_t q[32], m[16];
+      const Smem from = fragment_a(at + Packet::qh, 16 * w4, kept(lane)),
+                 from_m = fragment_a(at + Prep::m, 16 * w4, kept(lane));
+#pragma unroll
+      for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
+      barrier(kMasked, 192);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) ldmatrix(m + 4 * j, from_m ^ (j << 5));
+      probe.mark(10);
+      barrier_arrive(kTeam, Prep::threads);
+      barrier(kSolved, Prep::threads);
+      fence_async_shared();
+      probe.mark(12);
+      prep_fold_queries(at, w4, kept(lane), m, q, d, probe);
     }
     store_operator(at + (wg == 0 ? Packet::kr : Packet::qh), w4, kept(lane), d);
 
