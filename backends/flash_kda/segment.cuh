@@ -14,7 +14,8 @@
 ///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> three stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
-///   combine   P by one bulk copy -> two stages; R from its image into the accumulators; the sum back
+///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
+///             accumulators; the sum back
 namespace fla::flash_kda {
 
 struct Part {
@@ -137,7 +138,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         if (++at == Part::stages) at = 0, phase ^= 1;
       }
       if (values) {
-        image_store(image_of(p, segment.item, segment.index + 1), 128 * wg + local, s);
+        image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
       } else {
         const Smem tile = smem + Part::transition + wg * 2 * kTile;
 #pragma unroll
@@ -160,40 +161,42 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 
 struct Combine {
   static constexpr std::uint32_t threads = 128;
-  static constexpr std::uint32_t stage = 4 * kTile;
-  static constexpr std::uint32_t bars = 2 * stage;
-  static constexpr std::uint32_t bytes = bars + 1024;
+  static constexpr std::uint32_t stages = 3;
+  static constexpr std::uint32_t transition = 0, image = 4 * kTile, stage = 8 * kTile;
+  static constexpr std::uint32_t full = stages * stage;
+  static constexpr std::uint32_t bytes = full + 1024;
 };
+static_assert(Combine::stage - Combine::image == 64 * 4 * Combine::threads);
 
 FLA_DEVICE void combine(const Params& p, Smem smem) {
   const std::uint32_t tid = thread();
   let_next_kernel_come();
   if (tid == 0) {
-    mbar_init(smem + Combine::bars, 1);
-    mbar_init(smem + Combine::bars + 8, 1);
+    for (std::uint32_t i = 0; i < Combine::stages; ++i) mbar_init(smem + Combine::full + 8 * i, 1);
     mbar_init_fence();
   }
   barrier(1, Combine::threads);
   wait_for_kernel_before();
   const std::int32_t index = block() >> 1;
-  const std::uint32_t place = 128 * (block() & 1) + tid;
+  const std::uint32_t wg = block() & 1;  // which rows of V: those of that warpgroup elsewhere
   const Item item = item_of(p, index);
   const std::int32_t steps = (item.chunks - 1) / p.segments.length - 1;  // segments 1 … steps have a P
-  const auto load = [&](std::int32_t s) {
-    if (tid != 0 || s > steps) return;
-    const std::uint32_t at = s & 1;
-    mbar_expect(smem + Combine::bars + 8 * at, Combine::stage);
-    bulk_load(smem + at * Combine::stage, transition_of(p, index, s), Combine::stage,
-              smem + Combine::bars + 8 * at);
+  const auto load = [&](std::int32_t step, std::uint32_t at) {
+    if (tid != 0 || step > steps) return;
+    const Smem stage = smem + at * Combine::stage, full = smem + Combine::full + 8 * at;
+    mbar_expect(full, Combine::stage);
+    bulk_load(stage + Combine::transition, transition_of(p, index, step), Combine::image, full);
+    bulk_load(stage + Combine::image, image_of(p, index, step + 1, wg), Combine::stage - Combine::image,
+              full);
   };
   if (steps < 1) return;
-  load(1);
+  for (std::uint32_t i = 0; i < Combine::stages; ++i) load(static_cast<std::int32_t>(1 + i), i);
   Patience patience;
-  float s[64], r[64];
-  image_load(image_of(p, index, 1), place, s);
-  image_load(image_of(p, index, 2), place, r);
+  Turn<Combine::stages> turn;
+  float s[64];
+  image_load(image_of(p, index, 1, wg), tid, s);
   for (std::int32_t step = 1; step <= steps; ++step) {
-    load(step + 1);
+    const Smem stage = smem + turn.at * Combine::stage;
     std::uint32_t a[32], rest[32];
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
@@ -201,11 +204,11 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
       const F2 x = unpack_f16(a[i]);
       rest[i] = pack_f16(s[2 * i] - x.x, s[2 * i + 1] - x.y);
     }
-#pragma unroll
-    for (int i = 0; i < 64; ++i) s[i] = r[i];
-    mbar_wait(smem + Combine::bars + 8 * (step & 1), ((step - 1) >> 1) & 1, patience);
+    mbar_wait(smem + Combine::full + 8 * turn.at, turn.phase, patience);
     warp_sync();
-    const std::uint64_t transition = k_major(smem + (step & 1) * Combine::stage);
+#pragma unroll
+    for (int i = 0; i < 64; ++i) s[i] = load_f32(stage + Combine::image + 4 * (Combine::threads * i + tid));
+    const std::uint64_t transition = k_major(stage + Combine::transition);
     keep(a);
     keep(rest);
     keep(s);
@@ -216,13 +219,14 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
     for (int kk = 0; kk < 8; ++kk)
       wgmma_rs<128, 1, 0>(s, rest + 4 * kk, transition + k_step(kk, 2 * kTile), 1);
     wgmma_commit();
-    if (step < steps) image_load(image_of(p, index, step + 2), place, r);
     wgmma_wait<0>();
     keep(s);
     keep(a);
     keep(rest);
     barrier(1, Combine::threads);  // everybody has read the stage
-    image_store(image_of(p, index, step + 1), place, s);
+    load(step + static_cast<std::int32_t>(Combine::stages), turn.at);
+    turn.next();
+    image_store(image_of(p, index, step + 1, wg), tid, s);
   }
 }
 

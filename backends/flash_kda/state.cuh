@@ -175,22 +175,24 @@ FLA_DEVICE void boxes_store(bool keys, Smem low, Smem high, std::uint32_t wg, st
 FLA_DEVICE void pack_then_decay(float (&s)[64], std::uint32_t (&a)[32], Smem gamma, std::uint32_t t) {
 #pragma unroll
   for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
+  const Smem from = kept(gamma + 8 * t);  // so that the loads have it and an offset
 #pragma unroll
   for (int n = 0; n < 16; ++n) {
-    const F2 g = load_f32x2(gamma + 4 * (8 * n + 2 * t));
+    const F2 g = load_f32x2(from + 32 * n);
     s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
   }
 }
 
-FLA_DEVICE void image_load(const float* image, std::uint32_t place, float (&s)[64]) {
-  const float* const from = image + place;
+/// `tid`: in its warpgroup.
+FLA_DEVICE void image_load(const float* image, std::uint32_t tid, float (&s)[64]) {
+  const float* const from = image + tid;
 #pragma unroll
-  for (int i = 0; i < 64; ++i) s[i] = from[i * 256];
+  for (int i = 0; i < 64; ++i) s[i] = from[i * 128];
 }
-FLA_DEVICE void image_store(float* image, std::uint32_t place, const float (&s)[64]) {
-  float* const to = image + place;
+FLA_DEVICE void image_store(float* image, std::uint32_t tid, const float (&s)[64]) {
+  float* const to = image + tid;
 #pragma unroll
-  for (int i = 0; i < 64; ++i) to[i * 256] = s[i];
+  for (int i = 0; i < 64; ++i) to[i * 128] = s[i];
 }
 
 /// What a stream does, in order: body(number of the item, item, segment).
@@ -460,7 +462,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       if (segment.index == 0)
         state_load(p, slots_of(p.call, item.n).read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
       else
-        image_load(image_of(p, segment.item, segment.index), 128 * wg + tid, s);
+        image_load(image_of(p, segment.item, segment.index, wg), tid, s);
     }
 
     probe.mark(0);
@@ -555,9 +557,12 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       mbar_arrive(smem + State::rest_empty + 8 * rest.at);
       rest.next();
 #pragma unroll
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < 16; ++i)
         out[i] = type == Half16::bf16 ? pack_bf16(o[2 * i], o[2 * i + 1]) : pack_f16(o[2 * i], o[2 * i + 1]);
-        if (ways & State::skipped) out[i] = 0;
+      if (ways & State::skipped) {
+        rarely();
+#pragma unroll
+        for (int i = 0; i < 16; ++i) out[i] = 0;
       }
       probe.mark(8);
     }

@@ -65,10 +65,10 @@ FLA_DEVICE Segment segment_of(const Params& p, std::int32_t job, std::int32_t ch
   const std::int32_t last = chunks - first < segments.length ? chunks : first + segments.length;
   return {item, index, first, last, index == 0 || first < chunks, last >= chunks};
 }
-/// The state that segment `index` (from 1) of an item begins with.
-FLA_DEVICE float* image_of(const Params& p, std::int32_t item, std::int32_t index) {
-  return p.segments.images +
-         (static_cast<std::int64_t>(item) * (p.segments.count - 1) + index - 1) * (64 * 256);
+/// The state that segment `index` (from 1) of an item begins with, what a warpgroup has of it.
+FLA_DEVICE float* image_of(const Params& p, std::int32_t item, std::int32_t index, std::uint32_t wg) {
+  const std::int64_t image = static_cast<std::int64_t>(item) * (p.segments.count - 1) + index - 1;
+  return p.segments.images + (2 * image + wg) * (64 * 128);
 }
 FLA_DEVICE std::uint8_t* transition_of(const Params& p, std::int32_t item, std::int32_t index) {
   return p.segments.transitions +

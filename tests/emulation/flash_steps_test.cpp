@@ -129,17 +129,17 @@ TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
         passed());
 }
 
-/// Long segments fill their stages again and again, and many of them give combine more than one step.
+/// Long segments fill their stages again and again, and many of them let combine fill its own again too.
 TEST(FlashKdaSteps, AreAllNeededInSegments) {
   Forward two = inside(512);
   two.spec.options.lower_bound.reset();
   two.spec.data = KdaData::slow;
   two.segments = 2;
   check(two, {{"warp_sync", "segment.cuh", 2, kLanes}}, passed());
-  Forward five = two;
-  five.spec.T = 320;
-  five.segments = 5;
-  check(five, {{"warp_sync", "segment.cuh", 2, kLanes}}, two);
+  Forward seven = two;
+  seven.spec.T = 448;
+  seven.segments = 7;
+  check(seven, {{"warp_sync", "segment.cuh", 2, kLanes}}, two);
 }
 
 }  // namespace
