@@ -41,7 +41,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Part::stages; ++i) {
       mbar_init(full + 8 * i, 1);
-      mbar_init(empty + 8 * i, 8);
+      mbar_init(empty + 8 * i, 256);  // every lane has read
     }
     mbar_init_fence();
     prefetch(&p.v);
@@ -133,8 +133,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         wgmma_commit();
         wgmma_wait<0>();
         keep(s);
-        warp_sync();
-        if (lane == 0) mbar_arrive(empty + 8 * at);
+        mbar_arrive(empty + 8 * at);
         if (++at == Part::stages) at = 0, phase ^= 1;
       }
       if (values) {
