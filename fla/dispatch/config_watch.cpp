@@ -28,6 +28,7 @@ namespace fla::dispatch {
 namespace {
 
 constexpr int kRetryMs = 1000;  // a folder that is gone may come back
+constexpr int kSettleMs = 50;   // what is done to a file can be seen a moment before it is told of
 
 /// A file descriptor that is closed with the object.
 class Descriptor {
@@ -208,8 +209,16 @@ class Watch {
   bool has_news() {
     const FileEvents::News news = events_.take();
     if (news.changed || news.nearby) events_.watch_folders();
+    told_ = told_ || news.changed;
     // What happens to others in the folder matters where links lead to the file by way of them.
     return news.changed || (news.nearby && Signature::of(file_) != seen_);
+  }
+
+  /// Whether nothing is told of the file for a moment.
+  bool stays_quiet() {
+    pollfd waiting{events_.descriptor(), POLLIN, 0};
+    ::poll(&waiting, 1, kSettleMs);
+    return !has_news();
   }
 
   /// Reads the file and does with it what has to be done. False when it changed meanwhile: what was read may
@@ -227,6 +236,14 @@ class Watch {
         problem = error.what();
       }
       if (has_news()) return false;
+      // Somebody may have emptied it just now, to write into it.
+      const bool is_other = next == nullptr || next->text != before->text;
+      const bool is_doubtful = !told_ || (next != nullptr && next->text.empty());
+      if (is_other && is_doubtful) {
+        if (!stays_quiet()) return false;
+        if (Registry::instance().configuration() != before) return true;  // that was read later
+      }
+      told_ = false;
       if (next == nullptr) throw ConfigError(problem);
       if (next->text == before->text) {
         forget_refusal();
@@ -244,6 +261,7 @@ class Watch {
   FileEvents events_;
   Descriptor end_;
   Signature seen_;
+  bool told_ = false;  // of what is about to be read
 };
 
 constinit std::mutex watch_mutex;
