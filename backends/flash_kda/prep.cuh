@@ -915,6 +915,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       }
       warp_sync();
     }
+
     // 6
     float d[64];
     if (wg == 0) {

@@ -33,8 +33,6 @@ void let_next_kernel_come();
 // ---- flags in global memory
 
 std::uint32_t load_acquire(const std::uint32_t* at, Site site);
-/// Teaches nothing of what was written before the flag. But what a thread stores because of what it saw comes
-/// after the copies that were complete then: they have read what it overwrites.
 void store_release(std::uint32_t* at, std::uint32_t x, Site site);
 std::uint32_t fetch_add(std::uint32_t* at, std::uint32_t x);
 void wait_at_least(const std::uint32_t* at, std::uint32_t value, Site site);
