@@ -1,6 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <map>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "tests/emulation/flash_forward.h"
+#include "tests/emulation/in_child.h"
 
 /// Planted faults: every barrier, fence and wait that the kernels take is left out once, and every wait for
 /// an mbarrier is for the wrong phase once. Something must be found then, or the result must be another one.
@@ -28,20 +27,19 @@ struct Harmless {
   const char* why;
 };
 
-/// In a process of its own: a kernel that read garbage may write anywhere, or never end.
+/// Only a finding and another result count: a child that did not come to its end says nothing of the step.
 bool is_seen(const Forward& forward, const Options& planted, const ForwardResult& whole) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
+  const ChildAnswer child = in_child([&] {
     const ForwardResult faulty = run(forward, planted);
-    const bool is_same = faulty.findings.empty() && faulty.o == whole.o &&
-                         std::memcmp(faulty.final_state.data(), whole.final_state.data(),
-                                     whole.final_state.size() * sizeof(float)) == 0;
-    _exit(is_same ? 0 : 1);
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    return !faulty.findings.empty() || faulty.o != whole.o ||
+           std::memcmp(faulty.final_state.data(), whole.final_state.data(),
+                       whole.final_state.size() * sizeof(float)) != 0;
+  });
+  const Step& step = planted.without ? *planted.without : *planted.wrong_parity;
+  EXPECT_TRUE(child.answer.has_value()) << step.instruction << " in " << step.file << ", line " << step.line
+                                        << (planted.without ? ", left out: " : ", for the wrong parity: ")
+                                        << "the run with this fault " << child.end;
+  return child.answer.value_or(false);
 }
 
 /// Steps of the kernels that `covered` takes too are left to its own test.
