@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -8,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/core/child_process.h"
 #include "tests/emulation/flash_forward.h"
-#include "tests/emulation/in_child.h"
 
 /// Planted faults: every barrier, fence and wait that the kernels take is left out once, and every wait for
 /// an mbarrier is for the wrong phase once. Something must be found then, or the result must be another one.
@@ -27,19 +28,31 @@ struct Harmless {
   const char* why;
 };
 
-/// Only a finding and another result count: a child that did not come to its end says nothing of the step.
+constexpr int kUnseen = 0, kSeen = 1;  // exit codes of a run with a fault
+
+/// Only a run that came to its end says whether the fault is seen; one that the watchdog or a crash ended
+/// does not.
+std::optional<bool> seen_by(const std::string& outcome) {
+  if (outcome == "exit " + std::to_string(kSeen)) return true;
+  if (outcome == "exit " + std::to_string(kUnseen)) return false;
+  return std::nullopt;
+}
+
+/// In a process of its own: a kernel that read garbage may write anywhere, or never end.
 bool is_seen(const Forward& forward, const Options& planted, const ForwardResult& whole) {
-  const ChildAnswer child = in_child([&] {
+  const std::string outcome = fla_test::outcome_in_child([&] {
     const ForwardResult faulty = run(forward, planted);
-    return !faulty.findings.empty() || faulty.o != whole.o ||
-           std::memcmp(faulty.final_state.data(), whole.final_state.data(),
-                       whole.final_state.size() * sizeof(float)) != 0;
+    const bool is_same = faulty.findings.empty() && faulty.o == whole.o &&
+                         std::memcmp(faulty.final_state.data(), whole.final_state.data(),
+                                     whole.final_state.size() * sizeof(float)) == 0;
+    return is_same ? kUnseen : kSeen;
   });
+  const std::optional<bool> seen = seen_by(outcome);
   const Step& step = planted.without ? *planted.without : *planted.wrong_parity;
-  EXPECT_TRUE(child.answer.has_value()) << step.instruction << " in " << step.file << ", line " << step.line
-                                        << (planted.without ? ", left out: " : ", for the wrong parity: ")
-                                        << "the run with this fault " << child.end;
-  return child.answer.value_or(false);
+  EXPECT_TRUE(seen.has_value()) << step.instruction << " in " << step.file << ", line " << step.line
+                                << (planted.without ? ", left out: " : ", for the wrong parity: ")
+                                << "expected a run that ends, got " << outcome;
+  return seen.value_or(false);
 }
 
 /// Steps of the kernels that `covered` takes too are left to its own test.
@@ -67,6 +80,14 @@ void check(const Forward& forward, const std::vector<Harmless>& harmless,
     EXPECT_LE(static_cast<int>(lines.size()), expected)
         << key.first << " can be left out without a trace in " << key.second << ", lines" << at;
   }
+}
+
+TEST(FlashKdaSteps, ARunThatDoesNotEndShowsNothing) {
+  EXPECT_EQ(seen_by("exit 1"), true);
+  EXPECT_EQ(seen_by("exit 0"), false);
+  EXPECT_EQ(seen_by("signal " + std::to_string(SIGALRM)), std::nullopt);
+  EXPECT_EQ(seen_by("signal " + std::to_string(SIGSEGV)), std::nullopt);
+  EXPECT_EQ(seen_by("exit 99"), std::nullopt);
 }
 
 Forward inside(std::int64_t T) {
