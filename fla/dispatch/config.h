@@ -22,6 +22,8 @@
 ///     tilelang = false
 ///     [order]                                     # op = its backends; what is not named is left out
 ///     kda = ["flash_kda", "cpu_simd"]
+///     [prefer]                                    # op = the backends to ask before its others
+///     kda = ["tilelang"]
 ///     [require]                                   # op = the one backend, or an error
 ///     kda = "flash_kda"
 ///     [breaker]
@@ -32,7 +34,8 @@
 ///     [[rule]]
 ///     op = "kda"
 ///     when = "T < 64 and device == 'cpu'"         # left out: every call of the op
-///     order = ["cpu_simd"]                        # and allow, deny, require, on_failure, disable_dispatch
+///     order = ["cpu_simd"]                        # and prefer, allow, deny, require, on_failure,
+///                                                 # disable_dispatch
 ///
 /// Of an op's rules the first whose condition holds counts, on top of the file's other settings; the
 /// environment, set_policy and ScopedPolicy come on top of both. Conditions are made of `and`, `or`, `not`,

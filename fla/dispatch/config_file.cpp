@@ -129,11 +129,11 @@ class Reader {
   static std::string quoted(std::string_view name) { return std::string("'").append(name).append("'"); }
 
   static std::vector<std::string> general_keys() {
-    return {"disable_dispatch", "enable",     "order",           "allow",   "deny",
+    return {"disable_dispatch", "enable",     "order",           "prefer",  "allow", "deny",
             "require",          "on_failure", "check_verifiers", "breaker", "rule"};
   }
   static std::vector<std::string> rule_keys() {
-    return {"op", "when", "order", "allow", "deny", "require", "on_failure", "disable_dispatch"};
+    return {"op", "when", "order", "prefer", "allow", "deny", "require", "on_failure", "disable_dispatch"};
   }
 
   void expect(const toml::node& node, std::string_view setting, std::string_view expected) {
@@ -184,8 +184,9 @@ class Reader {
     return found;
   }
 
-  std::optional<std::vector<std::string>> order(const toml::node& node, std::string_view setting,
-                                                const std::string& op) {
+  /// An op's backends in an order.
+  std::optional<std::vector<std::string>> sequence(const toml::node& node, std::string_view setting,
+                                                   const std::string& op) {
     auto found = names(node, setting, op);
     if (!found) return found;
     for (const std::string& name : *found) {
@@ -247,12 +248,9 @@ class Reader {
                  if (const auto on = truth(value, "enable." + backend)) policy.enable[backend] = *on;
                });
     } else if (name == "order") {
-      for_each(node, name, "an array of backends for each op",
-               [&](const toml::key& key, const toml::node& value) {
-                 const std::string op(key.str());
-                 mention(name, op, std::nullopt, line_of(key));
-                 if (auto found = order(value, "order." + op, op)) policy.order[op] = std::move(*found);
-               });
+      read_sequences(name, node, policy.order);
+    } else if (name == "prefer") {
+      read_sequences(name, node, policy.prefer);
     } else if (name == "require") {
       for_each(node, name, "a backend for each op", [&](const toml::key& key, const toml::node& value) {
         const std::string op(key.str());
@@ -265,6 +263,17 @@ class Reader {
       return false;
     }
     return true;
+  }
+
+  void read_sequences(std::string_view name, const toml::node& node,
+                      std::map<std::string, std::vector<std::string>>& into) {
+    for_each(node, name, "an array of backends for each op",
+             [&](const toml::key& key, const toml::node& value) {
+               const std::string op(key.str());
+               mention(name, op, std::nullopt, line_of(key));
+               if (auto found = sequence(value, std::string(name) + "." + op, op))
+                 into[op] = std::move(*found);
+             });
   }
 
   template <class Body>
@@ -334,16 +343,18 @@ class Reader {
       }
     }
     if (!sets) {
-      problems_.add(
-          rule.line,
-          "this rule sets nothing: expected order, allow, deny, require, on_failure or disable_dispatch");
+      problems_.add(rule.line,
+                    "this rule sets nothing: expected order, prefer, allow, deny, require, on_failure or "
+                    "disable_dispatch");
     }
     result_.rules.push_back(std::move(rule));
   }
 
   bool read_rules_own(std::string_view name, const toml::node& node, ConfigRule& rule) {
     if (name == "order") {
-      if (auto found = order(node, name, rule.op)) rule.policy.order[rule.op] = std::move(*found);
+      if (auto found = sequence(node, name, rule.op)) rule.policy.order[rule.op] = std::move(*found);
+    } else if (name == "prefer") {
+      if (auto found = sequence(node, name, rule.op)) rule.policy.prefer[rule.op] = std::move(*found);
     } else if (name == "allow") {
       rule.policy.allow = names(node, name, rule.op);
     } else if (name == "deny") {

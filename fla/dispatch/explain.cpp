@@ -48,10 +48,13 @@ Explanation explain(std::string_view op, std::string_view name, const std::type_
                           .rows = {}};
   explanation.dispatch_enabled = !lineup.policy.disable_dispatch.value_or(false);
   const auto required = lineup.policy.require.find(std::string(op));
+  const auto preferred = lineup.policy.prefer.find(std::string(op));
   for (const Registry::Candidacy& candidacy : lineup.candidates) {
     const Entry& entry = *candidacy.entry;
     Explanation::Row row{
         entry.name, entry.info.priority, candidacy.standing.state, candidacy.standing.reason, {}, {}};
+    row.preferred = preferred != lineup.policy.prefer.end() &&
+                    std::ranges::find(preferred->second, entry.name) != preferred->second.end();
     if (row.state.empty()) {
       const Slot& slot = *candidacy.slot;  // what is a candidate has the function
       const Verdict verdict = ask({slot.verify, nullptr, entry.backend.get(), nullptr, 0}, args);
@@ -130,9 +133,14 @@ std::string Explanation::text() const {
   if (!rule.empty()) text += "  (rule " + rule + ")";
   text += dispatch_enabled ? "\n" : "  (dispatch is disabled)\n";
   for (const Row& row : rows) {
-    const std::string route = row.route.empty() ? "" : "route: " + row.route;
-    const std::string between = row.reason.empty() || route.empty() ? "" : "; ";
-    text += line(row.name, std::to_string(row.priority), row.state, row.reason + between + route);
+    std::string words;
+    const auto say = [&words](const std::string& more) {
+      if (!more.empty()) words += (words.empty() ? "" : "; ") + more;
+    };
+    say(row.reason);
+    say(row.preferred ? "preferred" : "");
+    say(row.route.empty() ? "" : "route: " + row.route);
+    text += line(row.name, std::to_string(row.priority), row.state, words);
   }
   const std::string fallback = selected == "original" ? "selected" : "";
   return text + line("original", "-", fallback.empty() ? "fallback" : fallback, "");
@@ -146,6 +154,7 @@ std::string Explanation::json() const {
         {"name", row.name}, {"priority", row.priority}, {"state", row.state}, {"reason", row.reason}};
     if (!row.place.empty()) item["place"] = row.place;
     if (!row.route.empty()) item["route"] = row.route;
+    if (row.preferred) item["preferred"] = true;
     backends.push_back(std::move(item));
   }
   ordered_json all{{"op", op},

@@ -18,8 +18,9 @@ struct Explanation {
     /// failed too often: fla/dispatch/breaker.h), accepted (somebody before it takes the call) or selected
     std::string state{};
     std::string reason{};
-    std::string place{};  ///< of a refusal: file:line of the verifier
-    std::string route{};  ///< which way it would run a call that it takes, if it says so
+    std::string place{};     ///< of a refusal: file:line of the verifier
+    std::string route{};     ///< which way it would run a call that it takes, if it says so
+    bool preferred = false;  ///< asked before the others because Policy::prefer names it
   };
 
   std::string op, function;

@@ -73,11 +73,15 @@ Policy policy_from(const std::map<std::string, std::string>& variables) {
   if (const auto value = value_of("FLA_DISABLE_BACKEND_DISPATCH")) {
     policy.disable_dispatch = parse_switch("FLA_DISABLE_BACKEND_DISPATCH", *value);
   }
-  if (const auto value = value_of("FLA_BACKEND_ORDER")) {
-    for (const auto& [op, names] : assignments("FLA_BACKEND_ORDER", *value)) {
-      policy.order[op] = parts("FLA_BACKEND_ORDER", *value, names, '|');
-    }
-  }
+  const auto lists = [&](const char* name) {
+    std::map<std::string, std::vector<std::string>> found;
+    const auto value = value_of(name);
+    if (!value) return found;
+    for (const auto& [op, names] : assignments(name, *value)) found[op] = parts(name, *value, names, '|');
+    return found;
+  };
+  policy.order = lists("FLA_BACKEND_ORDER");
+  policy.prefer = lists("FLA_BACKEND_PREFER");
   if (const auto value = value_of("FLA_BACKEND_ALLOW"))
     policy.allow = parts("FLA_BACKEND_ALLOW", *value, *value, ',');
   if (const auto value = value_of("FLA_BACKEND_DENY"))
@@ -107,7 +111,11 @@ Policy policy_from(const std::map<std::string, std::string>& variables) {
 Policy merge(Policy lower, const Policy& upper) {
   if (upper.disable_dispatch) lower.disable_dispatch = upper.disable_dispatch;
   for (const auto& [name, on] : upper.enable) lower.enable[name] = on;
-  for (const auto& [op, names] : upper.order) lower.order[op] = names;
+  for (const auto& [op, names] : upper.order) {
+    lower.order[op] = names;
+    lower.prefer.erase(op);  // who sets the order later has the last word on it
+  }
+  for (const auto& [op, names] : upper.prefer) lower.prefer[op] = names;
   if (upper.allow) lower.allow = upper.allow;
   if (upper.deny) lower.deny = upper.deny;
   for (const auto& [op, name] : upper.require) lower.require[op] = name;

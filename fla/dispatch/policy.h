@@ -15,10 +15,16 @@ enum class OnFailure { raise, fallback };
 /// said holds: built-in defaults, the config file (fla/dispatch/config.h), the environment, set_policy, then
 /// each ScopedPolicy from the outermost to the innermost. In the maps a later layer speaks for the keys that
 /// it has; a list replaces the earlier list as a whole.
+///
+/// `prefer` changes only the order of asking: the backends that it names are asked first, in its order, then
+/// the others as before. It lets nobody in: a preferred backend that is disabled, denied, not in the order or
+/// not the required one is not used. Within a layer it applies to what `order` leaves; an order in a later
+/// layer takes away the preferences of earlier ones for that op.
 struct Policy {
   std::optional<bool> disable_dispatch{};  ///< the original kernels only
   std::map<std::string, bool> enable{};    ///< backend -> on or off; what its toggle variable says
   std::map<std::string, std::vector<std::string>> order{};  ///< op -> backends; what is not named is left out
+  std::map<std::string, std::vector<std::string>> prefer{};  ///< op -> backends to ask before the others
   std::optional<std::vector<std::string>> allow{};  ///< "backend" or "op.backend"; nothing else is used
   std::optional<std::vector<std::string>> deny{};   ///< "backend" or "op.backend"; never used
   std::map<std::string, std::string> require{};     ///< op -> the one backend, or an error

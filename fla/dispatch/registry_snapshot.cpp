@@ -22,6 +22,7 @@ Json json_of(const Policy& policy) {
   add("disable_dispatch", policy.disable_dispatch);
   add_map("enable", policy.enable);
   add_map("order", policy.order);
+  add_map("prefer", policy.prefer);
   add("allow", policy.allow);
   add("deny", policy.deny);
   add_map("require", policy.require);

@@ -101,16 +101,20 @@ void check_names(const Policy& policy, SetBy by, const KnownNames& known) {
       }
     }
   };
-  const std::string order = called("FLA_BACKEND_ORDER", "Policy::order");
-  for (const auto& [op, backends] : policy.order) {
-    check_op(order, op);
-    for (const std::string& backend : backends) {
-      check_backend(order, op, backend);
-      if (std::ranges::count(backends, backend) > 1) {
-        throw ConfigError(order + ": " + backend + " stands twice for op " + op);
+  const auto check_sequence = [&](const std::string& setting,
+                                  const std::map<std::string, std::vector<std::string>>& sequence) {
+    for (const auto& [op, backends] : sequence) {
+      check_op(setting, op);
+      for (const std::string& backend : backends) {
+        check_backend(setting, op, backend);
+        if (std::ranges::count(backends, backend) > 1) {
+          throw ConfigError(setting + ": " + backend + " stands twice for op " + op);
+        }
       }
     }
-  }
+  };
+  check_sequence(called("FLA_BACKEND_ORDER", "Policy::order"), policy.order);
+  check_sequence(called("FLA_BACKEND_PREFER", "Policy::prefer"), policy.prefer);
   if (policy.allow) check_list(called("FLA_BACKEND_ALLOW", "Policy::allow"), *policy.allow);
   if (policy.deny) check_list(called("FLA_BACKEND_DENY", "Policy::deny"), *policy.deny);
   const std::string require = called("FLA_BACKEND_REQUIRE", "Policy::require");
@@ -240,6 +244,7 @@ void Registry::check_loaded() {
 void Registry::load_named(Lock& lock, const Policy& policy) {
   std::vector<std::string> named;
   for (const auto& [op, ignored] : policy.order) named.push_back(op);
+  for (const auto& [op, ignored] : policy.prefer) named.push_back(op);
   for (const auto& [op, ignored] : policy.require) named.push_back(op);
   bool anywhere = !policy.enable.empty();
   for (const auto* list : {&policy.allow, &policy.deny}) {

@@ -35,12 +35,14 @@ const Snapshot& choose_by_rules(const Snapshot& snapshot, const void* args) noex
 
 std::vector<Entry*> Registry::asking_order(const Op& op, const Policy& policy) const {
   std::vector<Entry*> entries = op.entries;
-  const auto order = policy.order.find(op.name);
-  if (order == policy.order.end()) return entries;
-  const auto place = [&](const Entry* entry) {
-    return std::ranges::find(order->second, entry->name) - order->second.begin();
-  };
-  std::ranges::stable_sort(entries, {}, place);
+  for (const auto* sequences : {&policy.order, &policy.prefer}) {  // the later one has the greater weight
+    const auto sequence = sequences->find(op.name);
+    if (sequence == sequences->end()) continue;
+    const std::vector<std::string>& names = sequence->second;
+    std::ranges::stable_sort(entries, {}, [&](const Entry* entry) {
+      return std::ranges::find(names, entry->name) - names.begin();
+    });
+  }
   return entries;
 }
 

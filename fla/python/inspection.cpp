@@ -28,7 +28,8 @@ void add_explanation(py::module_& module) {
       .def_readonly("state", &Explanation::Row::state)
       .def_readonly("reason", &Explanation::Row::reason)
       .def_readonly("place", &Explanation::Row::place)
-      .def_readonly("route", &Explanation::Row::route);
+      .def_readonly("route", &Explanation::Row::route)
+      .def_readonly("preferred", &Explanation::Row::preferred);
   explanation.def_readonly("op", &Explanation::op)
       .def_readonly("function", &Explanation::function)
       .def_readonly("dispatch_enabled", &Explanation::dispatch_enabled)

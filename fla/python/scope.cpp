@@ -46,6 +46,7 @@ const std::vector<Field>& fields() {
       field<&Policy::disable_dispatch>("disable_dispatch", "True or False"),
       field<&Policy::enable>("enable", "a dict {backend: True or False}"),
       field<&Policy::order>("order", "a dict {op: [backend, …]}"),
+      field<&Policy::prefer>("prefer", "a dict {op: [backend, …]}"),
       field<&Policy::allow>("allow", "a list of backends"),
       field<&Policy::deny>("deny", "a list of backends"),
       field<&Policy::require>("require", "a dict {op: backend}"),

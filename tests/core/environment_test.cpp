@@ -66,10 +66,10 @@ TEST(Variables, AreListedOnceWithAMeaning) {
     EXPECT_FALSE(variable.values.empty()) << variable.name;
     EXPECT_FALSE(variable.meaning.empty()) << variable.name;
   }
-  for (const char* name :
-       {"FLA_DISABLE_BACKEND_DISPATCH", "FLA_BACKEND_ORDER", "FLA_BACKEND_ALLOW", "FLA_BACKEND_DENY",
-        "FLA_BACKEND_REQUIRE", "FLA_ON_FAILURE", "FLA_BREAKER_THRESHOLD", "FLA_BREAKER_WINDOW_MS",
-        "FLA_BREAKER_COOL_DOWN_MS", "FLA_LOG_LEVEL", "FLA_NVTX", "FLA_NUM_THREADS"}) {
+  for (const char* name : {"FLA_DISABLE_BACKEND_DISPATCH", "FLA_BACKEND_ORDER", "FLA_BACKEND_PREFER",
+                           "FLA_BACKEND_ALLOW", "FLA_BACKEND_DENY", "FLA_BACKEND_REQUIRE", "FLA_ON_FAILURE",
+                           "FLA_BREAKER_THRESHOLD", "FLA_BREAKER_WINDOW_MS", "FLA_BREAKER_COOL_DOWN_MS",
+                           "FLA_LOG_LEVEL", "FLA_NVTX", "FLA_NUM_THREADS"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
 }

@@ -74,6 +74,10 @@ const BadValue kBadValues[] = {
      "op mix stands twice in 'mix=alpha;mix=beta'"},
     {"OrderWithAHole", "FLA_BACKEND_ORDER", "mix=alpha||beta",
      "expected a name before '|' in 'mix=alpha||beta'"},
+    {"PreferWithoutAnOp", "FLA_BACKEND_PREFER", "alpha", "expected op=backend, got 'alpha'"},
+    {"PreferOfAnUnknownOp", "FLA_BACKEND_PREFER", "mux=alpha", "there is no op 'mux'"},
+    {"PreferOfAnUnknownBackend", "FLA_BACKEND_PREFER", "mix=omega", "op mix has no backend 'omega'"},
+    {"PreferOfABackendTwice", "FLA_BACKEND_PREFER", "mix=beta|beta", "beta stands twice for op mix"},
     {"AllowOfAnUnknownBackend", "FLA_BACKEND_ALLOW", "alpha,omega", "no op has a backend 'omega'"},
     {"AllowOfAnUnknownOp", "FLA_BACKEND_ALLOW", "mux.alpha", "there is no op 'mux'"},
     {"AllowOfABackendOfAnotherOp", "FLA_BACKEND_ALLOW", "kda.alpha", "op kda has no backend 'alpha'"},
@@ -109,6 +113,7 @@ TEST_F(BadSettings, MessageListsWhatIsKnown) {
 TEST_F(BadSettings, PolicyIsHeldToTheSameRules) {
   EXPECT_THROW(fla::set_policy({.enable = {{"omega", true}}}), ConfigError);
   EXPECT_THROW(fla::set_policy({.order = {{"mix", {"alpha", "alpha"}}}}), ConfigError);
+  EXPECT_THROW(fla::set_policy({.prefer = {{"mix", {"omega"}}}}), ConfigError);
   EXPECT_THROW(fla::set_policy({.allow = {{"omega"}}}), ConfigError);
   EXPECT_THROW(fla::set_policy({.deny = {{"mux.alpha"}}}), ConfigError);
   EXPECT_EQ(fla::current_policy().deny, std::nullopt);

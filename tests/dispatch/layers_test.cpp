@@ -104,6 +104,27 @@ TEST_F(Layers, PolicyThatCannotStandChangesNothing) {
   EXPECT_EQ(taker(), "beta");
 }
 
+TEST_F(Layers, LaterPreferenceReplacesTheEarlierOneForItsOp) {
+  const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "mix=gamma"}};
+  EXPECT_EQ(taker(), "gamma");
+  fla::set_policy({.prefer = {{"mix", {"beta"}}}});
+  EXPECT_EQ(taker(), "beta");
+  {
+    const ScopedPolicy scoped({.prefer = {{"mix", {}}}});
+    EXPECT_EQ(taker(), "alpha") << "an empty list takes the preference away";
+  }
+  fla::set_policy({.prefer = {{"kda", {}}}});
+  EXPECT_EQ(taker(), "gamma") << "what is said of another op leaves this one alone";
+}
+
+TEST_F(Layers, LaterOrderTakesAnEarlierPreferenceAway) {
+  const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "mix=gamma"}};
+  fla::set_policy({.order = {{"mix", {"beta", "gamma"}}}});
+  EXPECT_EQ(taker(), "beta");
+  const ScopedPolicy scoped({.prefer = {{"mix", {"gamma"}}}});
+  EXPECT_EQ(taker(), "gamma") << "a later preference applies within an earlier order";
+}
+
 TEST_F(Layers, CurrentPolicyIsTheSumOfEnvironmentAndProgram) {
   const ReloadedEnvironment environment{{"FLA_TEST_ALPHA", "0"},
                                         {"FLA_BACKEND_ORDER", "mix=beta|alpha"},

@@ -99,6 +99,7 @@ TEST(RegistrySnapshot, ShowsBreakers) {
 TEST(RegistrySnapshot, ReadsAsTextAndAsJson) {
   RegistrySnapshot all;
   all.generation = 3;
+  all.policy.prefer = {{"mix", {"be", "alpha"}}};
   all.policy.allow = {{"alpha"}};
   all.policy.require = {{"mix", "alpha"}};
   all.policy.on_failure = fla::OnFailure::raise;
@@ -115,7 +116,9 @@ TEST(RegistrySnapshot, ReadsAsTextAndAsJson) {
   all.plugins = {{.path = "/p/acme.so", .name = "acme", .state = "found", .ops = {"kda"}}};
   EXPECT_EQ(all.text(),
             "generation 3\n"
-            "policy {\"allow\":[\"alpha\"],\"require\":{\"mix\":\"alpha\"},\"on_failure\":\"raise\"}\n"
+            "policy "
+            "{\"prefer\":{\"mix\":[\"be\",\"alpha\"]},\"allow\":[\"alpha\"],\"require\":{\"mix\":\"alpha\"},"
+            "\"on_failure\":\"raise\"}\n"
             "config fla.toml, 2 rules\n"
             "mix: mix_chunk, mix_step\n"
             "  alpha  5   enabled    linked in  mix_chunk\n"

@@ -1,6 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "fla/core/errors.h"
 #include "fla/dispatch/policy.h"
@@ -107,6 +111,71 @@ TEST_F(Settings, BackendThatTheOrderDoesNotNameIsLeftOut) {
 TEST_F(Settings, OrderOfAnotherOpChangesNothing) {
   const ScopedPolicy policy({.order = {{"kda", {}}}});
   EXPECT_EQ(taker(), "alpha");
+}
+
+TEST_F(Settings, PreferredBackendsAreAskedFirstAndTheOthersAfterThem) {
+  const auto delta = add({.name = "delta", .priority = 5});
+  const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "mix=delta|beta"}};
+  EXPECT_EQ(taker(), "delta");
+  std::string asked;
+  for (const fla::Explanation::Row& row : fla::explain("mix", "mix_chunk", MixArgs{}).rows) {
+    asked += row.name + (row.preferred ? "* " : " ");
+  }
+  EXPECT_THAT(asked, testing::StartsWith("delta* beta* alpha gamma absent "));
+}
+
+TEST_F(Settings, PreferredBackendThatRefusesLeavesTheCallToTheOthers) {
+  const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "mix=beta"}};
+  EXPECT_EQ(taker({.K = 128}), "beta");
+  EXPECT_EQ(taker({.K = 64}), "alpha");
+}
+
+TEST_F(Settings, PreferenceForAnotherOpChangesNothing) {
+  const ScopedPolicy policy({.prefer = {{"kda", {}}}});
+  EXPECT_EQ(taker(), "alpha");
+}
+
+TEST_F(Settings, PreferenceAppliesWithinTheOrder) {
+  const auto delta = add({.name = "delta", .priority = 5});
+  const ScopedPolicy policy({.order = {{"mix", {"alpha", "delta"}}}, .prefer = {{"mix", {"beta", "delta"}}}});
+  EXPECT_EQ(taker(), "delta");
+  EXPECT_EQ(standing_of("beta"), "denied: not named in the order for mix");
+}
+
+TEST_F(Settings, PreferenceLetsNobodyIn) {
+  const std::map<std::string, std::vector<std::string>> prefer{{"mix", {"absent", "gamma", "beta"}}};
+  {
+    const ScopedPolicy policy({.prefer = prefer, .deny = {{"beta"}}});
+    EXPECT_EQ(taker(), "alpha");
+    EXPECT_EQ(standing_of("absent"), "unavailable: not on this machine");
+    EXPECT_EQ(standing_of("gamma"), "disabled: off unless FLA_TEST_GAMMA=1");
+    EXPECT_EQ(standing_of("beta"), "denied: named in the deny list");
+  }
+  {
+    const ScopedPolicy policy({.prefer = prefer, .allow = {{"alpha"}}});
+    EXPECT_EQ(taker(), "alpha");
+    EXPECT_EQ(standing_of("beta"), "denied: not named in the allow list");
+  }
+  {
+    const ScopedPolicy policy({.prefer = prefer, .require = {{"mix", "alpha"}}});
+    EXPECT_EQ(taker(), "alpha");
+    EXPECT_EQ(standing_of("beta"), "denied: alpha is required for mix");
+  }
+  const ScopedPolicy policy({.disable_dispatch = true, .prefer = prefer});
+  EXPECT_EQ(taker(), "original");
+}
+
+TEST_F(Settings, ExplainSaysWhoIsPreferred) {
+  const ScopedPolicy policy({.prefer = {{"mix", {"absent", "beta"}}}});
+  const fla::Explanation explanation = fla::explain("mix", "mix_chunk", MixArgs{});
+  EXPECT_THAT(explanation.text(),
+              testing::StartsWith("mix.mix_chunk -> beta\n"
+                                  "  absent       4  unavailable  not on this machine; preferred\n"
+                                  "  beta         2  selected     preferred\n"
+                                  "  alpha        1  accepted\n"));
+  const auto backends = nlohmann::json::parse(explanation.json()).at("backends");
+  EXPECT_EQ(backends.at(1).at("preferred"), true);
+  EXPECT_FALSE(backends.at(2).contains("preferred"));
 }
 
 TEST_F(Settings, ListsMayHaveSpaces) {

@@ -172,6 +172,16 @@ def test_set_policy_holds_for_the_process():
     assert selected() == "cpu_simd"
 
 
+def test_a_preferred_backend_is_asked_first_and_the_others_after_it():
+    with fla_cpp.policy(prefer={"kda": ["cpu_simd"]}) as inside:
+        assert inside.prefer == {"kda": ["cpu_simd"]}
+        rows = fla_cpp.explain("chunk_kda", *CALL).rows
+        assert (rows[0].name, rows[0].state, rows[0].preferred) == ("cpu_simd", "selected", True)
+        assert {"cuda_decode", "flash_kda", "tilelang"} <= {row.name for row in rows[1:] if not row.preferred}
+    with pytest.raises(TypeError, match=r"prefer: expected a dict {op: \[backend, …\]}, got 'cpu_simd'"):
+        fla_cpp.policy(prefer="cpu_simd")
+
+
 def test_policies_compare_and_show_what_they_say():
     assert fla_cpp.Policy(disable_dispatch=True) == fla_cpp.Policy(disable_dispatch=True) != fla_cpp.Policy()
     assert repr(fla_cpp.Policy(allow=["cpu_simd"])) == "Policy(allow=['cpu_simd'])"

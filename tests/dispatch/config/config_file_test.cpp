@@ -49,6 +49,8 @@ beta = false
 [order]
 ruled = ["beta", "alpha"]
 mix = []
+[prefer]
+ruled = ["alpha"]
 [require]
 ruled = "beta"
 [breaker]
@@ -61,6 +63,7 @@ cool_down_ms = 0
   const Policy expected{.disable_dispatch = false,
                         .enable = {{"alpha", true}, {"beta", false}},
                         .order = {{"ruled", {"beta", "alpha"}}, {"mix", {}}},
+                        .prefer = {{"ruled", {"alpha"}}},
                         .allow = {{"alpha", "ruled.beta"}},
                         .deny = {{"mix.gamma"}},
                         .require = {{"ruled", "beta"}},
@@ -85,6 +88,7 @@ op = "mix"
 disable_dispatch = true
 [[rule]]
 op = "ruled"
+prefer = ["beta", "alpha"]
 allow = ["alpha"]
 deny = ["beta"]
 require = "alpha"
@@ -102,7 +106,8 @@ on_failure = "raise"
   EXPECT_FALSE(read.rules[1].when);
   EXPECT_EQ(read.rules[1].policy, Policy{.disable_dispatch = true});
   EXPECT_EQ(read.rules[1].line, 7);
-  EXPECT_EQ(read.rules[2].policy, (Policy{.allow = {{"alpha"}},
+  EXPECT_EQ(read.rules[2].policy, (Policy{.prefer = {{"ruled", {"beta", "alpha"}}},
+                                          .allow = {{"alpha"}},
                                           .deny = {{"beta"}},
                                           .require = {{"ruled", "alpha"}},
                                           .on_failure = OnFailure::raise}));
@@ -139,20 +144,22 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"UnknownWithASuggestion", "\ndissable_dispatch = true",
             "f:2: unknown key 'dissable_dispatch'; did you mean 'disable_dispatch'?"},
         Bad{"UnknownWithoutOne", "colour = 3",
-            "f:1: unknown key 'colour' (known: disable_dispatch, enable, order, allow, deny, require, "
+            "f:1: unknown key 'colour' (known: disable_dispatch, enable, order, prefer, allow, deny, "
+            "require, "
             "on_failure, "
             "check_verifiers, breaker, rule)"},
         Bad{"UnknownTable", "[oder]\nruled = []", "f:1: unknown key 'oder'; did you mean 'order'?"},
         Bad{"UnknownInARule", kRule + "orders = []",
             "f:3: unknown key 'orders' in a rule; did you mean 'order'?"},
         Bad{"OfTheFileInARule", kRule + "check_verifiers = true",
-            "f:3: unknown key 'check_verifiers' in a rule (known: op, when, order, allow, deny, require, "
+            "f:3: unknown key 'check_verifiers' in a rule (known: op, when, order, prefer, allow, deny, "
+            "require, "
             "on_failure, "
             "disable_dispatch)"},
         Bad{"UnknownInTheBreaker", "[breaker]\ntreshold = 3",
             "f:2: unknown key 'breaker.treshold'; did you mean 'threshold'?"},
         Bad{"ManyLinesInAKey", "'a\\n' = 1\n\"b\\nc\" = 2",
-            "f:1: unknown key 'a\\n' (known: disable_dispatch, enable, order, allow, deny, require, "
+            "f:1: unknown key 'a\\n' (known: disable_dispatch, enable, order, prefer, allow, deny, require, "
             "on_failure, "
             "check_verifiers, breaker, rule)"},
         Bad{"LineBreakInAKey", "\"al\\nlow\" = 2", "f:1: unknown key 'al\\nlow'; did you mean 'allow'?"}),
@@ -212,6 +219,12 @@ INSTANTIATE_TEST_SUITE_P(
                         "f:2: order.ruled: op ruled has no backend 'cpu_smid'; did you mean 'cpu_simd'?"},
                     Bad{"BackendOfAnotherOp", "[order]\nmix = ['alpha']",
                         "f:2: order.mix: op mix has no backend 'alpha' (known: gamma)"},
+                    Bad{"OpOfAPreference", "[prefer]\nruld = ['alpha']",
+                        "f:2: prefer: there is no op 'ruld'; did you mean 'ruled'?"},
+                    Bad{"BackendOfAPreference", "[prefer]\nruled = ['cpu_smid']",
+                        "f:2: prefer.ruled: op ruled has no backend 'cpu_smid'; did you mean 'cpu_simd'?"},
+                    Bad{"BackendOfARulesPreference", kRule + "prefer = ['bta']",
+                        "f:3: prefer: op ruled has no backend 'bta'; did you mean 'beta'?"},
                     Bad{"BackendOfAllow", "allow = ['alhpa']",
                         "f:1: allow: no op has a backend 'alhpa'; did you mean 'alpha'?"},
                     Bad{"BackendOfDeny", "deny = [\n  'alpha',\n  'tilelang',\n]",
@@ -246,11 +259,12 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"BackendTwice", "[order]\nruled = ['alpha', 'beta', 'alpha']",
             "f:2: order.ruled: 'alpha' stands twice"},
         Bad{"BackendTwiceInARule", kRule + "order = ['beta', 'beta']", "f:3: order: 'beta' stands twice"},
+        Bad{"PreferredTwice", "[prefer]\nruled = ['beta', 'beta']", "f:2: prefer.ruled: 'beta' stands twice"},
         Bad{"RuleWithoutAnOp", "\n[[rule]]\norder = []", "f:2: a rule needs an op, such as op = \"kda\""},
         Bad{"RuleWithAnOpOfAnotherType", "[[rule]]\nop = ['ruled']\norder = []",
             "f:2: op: expected an op's name, got an array"},
         Bad{"RuleThatSetsNothing", "\n" + kRule + "when = 'T < 4'",
-            "f:2: this rule sets nothing: expected order, allow, deny, require, on_failure or "
+            "f:2: this rule sets nothing: expected order, prefer, allow, deny, require, on_failure or "
             "disable_dispatch"},
         Bad{"OneRuleAsATable", "[rule]\nop = 'ruled'\norder = []",
             "f:1: rule: expected rules that begin with [[rule]], got a table"},

@@ -76,6 +76,21 @@ TEST_F(Config, RuleMaySetEverythingThatItMay) {
   EXPECT_EQ(ruled_taker({.T = 5}), "alpha");
 }
 
+TEST_F(Config, FileAndRulesMayPrefer) {
+  const ConfigInForce config(
+      "[prefer]\nruled = ['gamma']\n"
+      "[[rule]]\nop = 'ruled'\nwhen = 'T == 1'\nprefer = ['beta']\n"
+      "[[rule]]\nop = 'ruled'\nwhen = 'T == 2'\norder = ['alpha', 'gamma']\n"
+      "[[rule]]\nop = 'ruled'\nwhen = 'T == 3'\ndeny = ['gamma']\n");
+  EXPECT_EQ(ruled_taker({.T = 1}), "beta");
+  EXPECT_EQ(ruled_taker({.T = 2}), "alpha") << "a rule's order takes the file's preference away";
+  EXPECT_EQ(ruled_taker({.T = 3}), "alpha");
+  EXPECT_EQ(ruled_taker({.T = 4}), "gamma");
+  const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "ruled=alpha"}};
+  EXPECT_EQ(ruled_taker({.T = 1}), "alpha");
+  EXPECT_EQ(ruled_taker({.T = 4}), "alpha");
+}
+
 TEST_F(Config, EnvironmentComesOnTopOfTheFileAndItsRules) {
   const ConfigInForce config("[order]\nruled = ['gamma']\n" + kShortToBeta);
   ASSERT_EQ(ruled_taker({.T = 8}), "beta");
