@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -15,10 +16,12 @@ struct DLManagedTensor;  // DLPack's; include your own dlpack.h to look inside
 
 namespace fla {
 
+class Tensor;
+
 /// Where a tensor lies and how it is laid out. Owns nothing; trivially copyable. The memory must stay valid
 /// for as long as a call that was given the view runs. A default-constructed view stands for an argument that
 /// is absent. Strides count elements. Whether a kernel reads or writes through a view is the contract of the
-/// argument it is.
+/// argument it is. A view of a temporary Tensor, whose memory is gone with the statement, does not compile.
 class TensorView {
  public:
   static constexpr int kMaxRank = 5;
@@ -33,6 +36,11 @@ class TensorView {
   /// With strides of the caller's, in elements, as many as there are sizes.
   FLA_API TensorView(const void* data, DType dtype, std::span<const std::int64_t> shape,
                      std::span<const std::int64_t> strides, Device device = {});
+
+  template <std::same_as<Tensor> Temporary>
+  TensorView(const Temporary&&) = delete;
+  template <std::same_as<Tensor> Temporary>
+  TensorView& operator=(const Temporary&&) = delete;
 
   /// Whether the argument is there at all; an empty tensor is.
   constexpr bool defined() const { return rank_ >= 0; }
@@ -83,7 +91,8 @@ class TensorView {
 FLA_API std::string shape_text(std::span<const std::int64_t> shape);
 
 /// A tensor that owns its memory. Copies share it; the last one frees it. Converts to a view wherever one is
-/// taken. An empty (default-constructed) tensor stands for a result that was not asked for.
+/// taken; a temporary one only where the view is not kept (a parameter of type const TensorView&). An empty
+/// (default-constructed) tensor stands for a result that was not asked for.
 class FLA_API Tensor {
  public:
   Tensor() = default;
@@ -113,8 +122,9 @@ class FLA_API Tensor {
   DLManagedTensor* to_dlpack() const;
 
   bool defined() const { return view_.defined(); }
-  const TensorView& view() const { return view_; }
-  operator const TensorView&() const {
+  const TensorView& view() const& { return view_; }
+  const TensorView& view() const&& = delete;
+  operator const TensorView&() const& {
     return view_;
   }  // NOLINT(google-explicit-constructor): a tensor is a view
 

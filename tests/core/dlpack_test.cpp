@@ -96,13 +96,15 @@ TEST(FromDlpack, HonoursTheByteOffset) {
 TEST(FromDlpack, NullStridesMeanRowMajor) {
   Foreign foreign;
   foreign.managed.tensor.strides = nullptr;
-  EXPECT_THAT(Tensor::from_dlpack(foreign.get()).view().strides(), ElementsAre(12, 4, 1));
+  const Tensor tensor = Tensor::from_dlpack(foreign.get());
+  EXPECT_THAT(tensor.view().strides(), ElementsAre(12, 4, 1));
 }
 
 TEST(FromDlpack, KeepsForeignStrides) {
   Foreign foreign;
   foreign.strides = {1, 2, -8};
-  EXPECT_THAT(Tensor::from_dlpack(foreign.get()).view().strides(), ElementsAre(1, 2, -8));
+  const Tensor tensor = Tensor::from_dlpack(foreign.get());
+  EXPECT_THAT(tensor.view().strides(), ElementsAre(1, 2, -8));
 }
 
 TEST(FromDlpack, KnowsEveryDtype) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "fla/core/errors.h"
@@ -25,6 +26,19 @@ using fla_test::error_text;
 using testing::ElementsAre;
 
 static_assert(std::is_trivially_copyable_v<TensorView>);
+
+// The memory of a temporary tensor is gone before a view of it could be used.
+static_assert(std::is_convertible_v<Tensor&, TensorView> && std::is_convertible_v<const Tensor&, TensorView>);
+static_assert(!std::is_convertible_v<Tensor, TensorView> && !std::is_convertible_v<const Tensor, TensorView>);
+static_assert(!std::is_constructible_v<TensorView, Tensor>);
+static_assert(std::is_assignable_v<TensorView&, Tensor&> && !std::is_assignable_v<TensorView&, Tensor>);
+template <class Type>
+concept HasView = requires(Type&& tensor) {
+  std::forward<Type>(tensor).view();
+};
+static_assert(HasView<const Tensor&> && !HasView<Tensor>);
+// A parameter lives no longer than the statement.
+static_assert(std::is_invocable_v<void (*)(const TensorView&), Tensor>);
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 40;
 

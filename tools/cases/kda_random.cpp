@@ -108,7 +108,7 @@ class Builder {
   }
 
  private:
-  Tensor make_tensor(std::initializer_list<std::int64_t> shape, DType dtype) {
+  TensorView make_tensor(std::initializer_list<std::int64_t> shape, DType dtype) {
     made_.memory.push_back(Tensor::empty(shape, dtype));
     return made_.memory.back();
   }
@@ -134,7 +134,7 @@ class Builder {
         if (part.dtype == dtype) width += part.heads * std::max<std::int64_t>(part.channels, 1);
       }
       if (width == 0) continue;
-      Tensor fused;
+      TensorView fused;
       std::int64_t column = 0;
       if (spec_.fused_projection) {
         // The last columns belong to no argument: a kernel that reads them shows.
@@ -202,7 +202,7 @@ class Builder {
   }
 
   TensorView make_indices(const std::vector<std::int64_t>& entries) {
-    const Tensor made = make_tensor({static_cast<std::int64_t>(entries.size())}, spec_.index_dtype);
+    const TensorView made = make_tensor({static_cast<std::int64_t>(entries.size())}, spec_.index_dtype);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (spec_.index_dtype == DType::i32) {
         made.as<std::int32_t>()[i] = static_cast<std::int32_t>(entries[i]);
@@ -225,9 +225,9 @@ class Builder {
 
   TensorView make_states() {
     const bool v_first = made_.args.state_v_first;
-    const Tensor states = make_tensor({spec_.pool.value_or(sequences()), spec_.HV,
-                                       v_first ? spec_.V : spec_.K, v_first ? spec_.K : spec_.V},
-                                      spec_.state_dtype);
+    const TensorView states = make_tensor({spec_.pool.value_or(sequences()), spec_.HV,
+                                           v_first ? spec_.V : spec_.K, v_first ? spec_.K : spec_.V},
+                                          spec_.state_dtype);
     fill_all(states, [&] { return 0.3f * random_.normal(); });
     return states;
   }

@@ -113,7 +113,8 @@ DeviceCalls::Call DeviceCalls::make(std::uint64_t seed) {
   call.state = place(call, state, case_.state_dtype);
   args.final_state = call.state;
   in_place_ = front_door(args) == "fused_recurrent_kda";
-  args.initial_state = in_place_ ? call.state.view() : place(call, state, case_.state_dtype).view();
+  const Tensor initial = in_place_ ? call.state : place(call, state, case_.state_dtype);
+  args.initial_state = initial;
   call.initial = args.initial_state;
   return call;
 }
