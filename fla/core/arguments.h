@@ -117,6 +117,7 @@ struct Argument {
   std::string_view in_place_of;  ///< of an output: the argument that it may be the same memory as
   std::string_view doc;
   const void* (*member)(const void* args);
+  std::string_view needs{};  ///< the argument without which this one must not be given
 
   bool is_tensor() const { return kind <= ArgumentKind::output; }
   /// Whether it is an index with an entry a sequence, a slot of the pool of states.
@@ -130,6 +131,12 @@ struct Argument {
     return *static_cast<const std::optional<float>*>(member(args));
   }
   bool flag(const void* args) const { return *static_cast<const bool*>(member(args)); }
+
+  /// Whether the call has it: a tensor or a number that is there, a flag that is set.
+  bool given(const void* args) const {
+    if (is_tensor()) return tensor(args).defined();
+    return kind == ArgumentKind::number ? number(args).has_value() : flag(args);
+  }
 
   TensorView& tensor(void* args) const {
     return const_cast<TensorView&>(tensor(static_cast<const void*>(args)));
@@ -149,9 +156,9 @@ FLA_API const Argument* find_argument(ArgumentTable table, std::string_view name
 /// rank the given tensor has).
 FLA_API const ShapeRule& rule_in_force(ArgumentTable table, const Argument& argument, const void* args);
 
-/// Everything about a call that its table can tell: required arguments are there, dtypes, devices, ranks and
-/// sizes agree, memory is not null, numbers are finite, outputs overlap nothing. Returns the sizes. Throws
-/// InvalidArgument. Does not allocate when the call is right.
+/// Everything about a call that its table can tell: required and needed arguments are there, dtypes, devices,
+/// ranks and sizes agree, memory is not null, numbers are finite, outputs overlap nothing. Returns the sizes.
+/// Throws InvalidArgument. Does not allocate when the call is right.
 FLA_API AxisSizes check_arguments(ArgumentTable table, const void* args);
 
 /// Whether two tensors may share an element. Slices that are interleaved along one common stride do not.
@@ -164,32 +171,43 @@ template <class Struct, class Type, Type Struct::*Member>
 struct MemberOf<Member> {
   static const void* get(const void* args) { return &(static_cast<const Struct*>(args)->*Member); }
 };
+
+/// The name as it is; that of no member does not compile.
+template <auto Member>
+constexpr std::string_view name_of_member(std::string_view name) {
+  return name;
+}
 }  // namespace detail
 
 // What a line of an op's list becomes in the struct …
-#define FLA_MEMBER_TENSOR(name, need, types, shape, doc) ::fla::TensorView name{};
-#define FLA_MEMBER_INDEX(name, need, types, shape, doc) ::fla::TensorView name{};
-#define FLA_MEMBER_OUTPUT(name, types, shape, in_place_of, doc) ::fla::TensorView name{};
-#define FLA_MEMBER_NUMBER(name, doc) ::std::optional<float> name{};
-#define FLA_MEMBER_FLAG(name, doc) bool name = false;
+#define FLA_MEMBER_TENSOR(name, need, types, shape, doc, ...) ::fla::TensorView name{};
+#define FLA_MEMBER_INDEX(name, need, types, shape, doc, ...) ::fla::TensorView name{};
+#define FLA_MEMBER_OUTPUT(name, types, shape, in_place_of, doc, ...) ::fla::TensorView name{};
+#define FLA_MEMBER_NUMBER(name, doc, ...) ::std::optional<float> name{};
+#define FLA_MEMBER_FLAG(name, doc, ...) bool name = false;
 
-// … and in the table; TableStruct is the struct that the table is being made for.
-#define FLA_ROW(name, kind, need, types, shape, in_place_of, doc) \
-  ::fla::Argument{#name,                                          \
-                  ::fla::ArgumentKind::kind,                      \
-                  ::fla::Need::need,                              \
-                  types,                                          \
-                  shape,                                          \
-                  in_place_of,                                    \
-                  doc,                                            \
-                  &::fla::detail::MemberOf<&TableStruct::name>::get},
-#define FLA_ROW_TENSOR(name, need, types, shape, doc) FLA_ROW(name, tensor, need, types, shape, "", doc)
-#define FLA_ROW_INDEX(name, need, types, shape, doc) FLA_ROW(name, index, need, types, shape, "", doc)
-#define FLA_ROW_OUTPUT(name, types, shape, in_place_of, doc) \
-  FLA_ROW(name, output, optional, types, shape, in_place_of, doc)
-#define FLA_ROW_NUMBER(name, doc) \
-  FLA_ROW(name, number, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc)
-#define FLA_ROW_FLAG(name, doc) FLA_ROW(name, flag, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc)
+// … and in the table; TableStruct is the struct that the table is being made for. A last entry of a line is
+// the name of the argument that it needs.
+#define FLA_ROW(name, kind, need, types, shape, in_place_of, doc, ...) \
+  ::fla::Argument{#name,                                               \
+                  ::fla::ArgumentKind::kind,                           \
+                  ::fla::Need::need,                                   \
+                  types,                                               \
+                  shape,                                               \
+                  in_place_of,                                         \
+                  doc,                                                 \
+                  &::fla::detail::MemberOf<&TableStruct::name>::get,   \
+                  __VA_OPT__(::fla::detail::name_of_member<&TableStruct::__VA_ARGS__>(#__VA_ARGS__))},
+#define FLA_ROW_TENSOR(name, need, types, shape, doc, ...) \
+  FLA_ROW(name, tensor, need, types, shape, "", doc, __VA_ARGS__)
+#define FLA_ROW_INDEX(name, need, types, shape, doc, ...) \
+  FLA_ROW(name, index, need, types, shape, "", doc, __VA_ARGS__)
+#define FLA_ROW_OUTPUT(name, types, shape, in_place_of, doc, ...) \
+  FLA_ROW(name, output, optional, types, shape, in_place_of, doc, __VA_ARGS__)
+#define FLA_ROW_NUMBER(name, doc, ...) \
+  FLA_ROW(name, number, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc, __VA_ARGS__)
+#define FLA_ROW_FLAG(name, doc, ...) \
+  FLA_ROW(name, flag, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc, __VA_ARGS__)
 
 /// In an op's argument struct: the members of its list.
 #define FLA_ARGUMENT_MEMBERS(LIST) \

@@ -71,6 +71,7 @@ py::list table_of(const Op& op) {
     row["dtypes"] = to_string(argument.dtypes);
     row["shape"] = argument.shape.text;
     row["names_slots"] = argument.names_slots();
+    row["needs"] = argument.needs;
     row["doc"] = argument.doc;
     rows.append(row);
   }

@@ -24,9 +24,13 @@ using fla_test::error_text;
   NUMBER(scale, "a number")                                                          \
   TENSOR(state, optional, fla::kStateTypes, "P HV K V; turned: P HV V K", "a state") \
   FLAG(turned, "the other layout")                                                   \
+  FLAG(exact, "no shortcuts")                                                        \
+  FLAG(twice, "does it again", exact)                                                \
   INDEX(slots, optional, fla::kIndexTypes, "N", "which state a sequence has")        \
   INDEX(cu_seqlens, optional, fla::kIndexTypes, "N+1", "where sequences begin")      \
   TENSOR(bias, optional, fla::kFloatTypes, "HV*K | HV K", "either shape")            \
+  TENSOR(rate, optional, fla::kFloatTypes, "HV", "of the bias", bias)                \
+  NUMBER(limit, "of the scale", scale)                                               \
   OUTPUT(out, fla::kFloatTypes, "B T HV V", "", "memory for the output")             \
   OUTPUT(new_state, fla::kStateTypes, "P HV K V; turned: P HV V K", "state", "memory for the state")
 
@@ -166,6 +170,16 @@ TEST(ArgumentTable, InPlaceIsTheSameElementsInTheSamePlaces) {
   EXPECT_NO_THROW(call.check());
 }
 
+TEST(ArgumentTable, WhatIsNeededIsGivenWithIt) {
+  Call call;
+  call.args.exact = call.args.twice = true;
+  call.args.limit = 2.0f;
+  call.args.rate = {call.bias.data(), DType::f32, {2}};
+  EXPECT_NO_THROW(call.check());
+  EXPECT_EQ(fla::find_argument(MixArgs::arguments(), "twice")->needs, "exact");
+  EXPECT_EQ(fla::find_argument(MixArgs::arguments(), "exact")->needs, "");
+}
+
 TEST(ArgumentTable, EmptyTensorsNeedNoMemory) {
   Call call;
   call.args = {.q = {nullptr, DType::f32, {2, 0, 1, 4}}, .v = {nullptr, DType::f32, {2, 0, 2, 5}}};
@@ -289,6 +303,20 @@ const Defect kDefects[] = {
        c.args.bias = {c.bias.data(), DType::f32, {4, 2}};
      },
      "bias", "expected shape [HV=2, K=4], got [4, 2]"},
+    {"AFlagWithoutTheFlagThatItNeeds", [](Call& c) { c.args.twice = true; }, "exact",
+     "expected true with twice, got false"},
+    {"ANumberWithoutTheNumberThatItNeeds",
+     [](Call& c) {
+       c.args.scale = {};
+       c.args.limit = 2.0f;
+     },
+     "scale", "expected a number with limit, got none"},
+    {"ATensorWithoutTheTensorThatItNeeds",
+     [](Call& c) {
+       c.args.rate = {c.bias.data(), DType::f32, {2}};
+       c.args.bias = {};
+     },
+     "bias", "expected a tensor of shape [HV*K=8] with rate, got none"},
     {"NanScale", [](Call& c) { c.args.scale = std::nanf(""); }, "scale", "expected a finite number, got nan"},
     {"InfiniteScale", [](Call& c) { c.args.scale = -std::numeric_limits<float>::infinity(); }, "scale",
      "expected a finite number, got -inf"},

@@ -61,11 +61,17 @@ std::string kind(const Argument& argument) {
   return "";
 }
 
+std::string meaning(const Argument& argument) {
+  std::string text(argument.doc);
+  if (!argument.needs.empty()) text += "; needs " + code(argument.needs);
+  return text;
+}
+
 std::string arguments_table(const std::string& whose, ArgumentTable arguments) {
   TextTable table({"argument", "kind", "required", "dtypes", "shape", "meaning"});
   for (const Argument& argument : arguments) {
     table.add({code(argument.name), kind(argument), argument.need == Need::required ? "yes" : "",
-               dtypes(argument.dtypes), code(argument.shape.text), std::string(argument.doc)});
+               dtypes(argument.dtypes), code(argument.shape.text), meaning(argument)});
   }
   return "Arguments of " + code(whose) + ":\n\n" + table.markdown();
 }

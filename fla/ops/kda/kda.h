@@ -45,36 +45,37 @@ struct KdaResult {
 
 // One line an argument: the struct below, validation, the command, the documents and the fuzzer are made from
 // it.
-//     tensors: name, need, dtypes, shape, documentation        outputs: name, dtypes, shape, in place of,
-//     documentation
-#define FLA_KDA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                                            \
-  TENSOR(q, required, kFloatTypes, "B T H K", "queries")                                                  \
-  TENSOR(k, required, kFloatTypes, "B T H K", "keys")                                                     \
-  TENSOR(v, required, kFloatTypes, "B T HV V", "values")                                                  \
-  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel; raw with use_gate_in_kernel") \
-  TENSOR(beta, required, kFloatTypes, "B T HV",                                                           \
-         "how far a key is rewritten; raw with use_beta_sigmoid_in_kernel")                               \
-  NUMBER(scale, "factor of the output; 1/sqrt(K) when left out")                                          \
-  TENSOR(initial_state, optional, kStateTypes, "P HV K V; state_v_first: P HV V K",                       \
-         "the state to start from")                                                                       \
-  FLAG(output_final_state, "return the state after the last token")                                       \
-  FLAG(use_qk_l2norm_in_kernel, "normalise q and k: x * rsqrt(sum(x^2) + 1e-6)")                          \
-  FLAG(use_gate_in_kernel, "g is -exp(A_log) * softplus(g + dt_bias), or as lower_bound says")            \
-  FLAG(use_beta_sigmoid_in_kernel, "beta is sigmoid(beta)")                                               \
-  FLAG(allow_neg_eigval, "with use_beta_sigmoid_in_kernel: beta is doubled")                              \
-  FLAG(safe_gate, "the gate is bounded from below: lower_bound must be in [-5, 0)")                       \
-  NUMBER(lower_bound, "with use_gate_in_kernel: g is lower_bound * sigmoid(exp(A_log) * (g + dt_bias))")  \
-  FLAG(state_v_first, "states are [V, K] instead of [K, V]")                                              \
-  INDEX(cu_seqlens, optional, kIndexTypes, "N+1", "where packed sequences begin; the last entry is T")    \
-  INDEX(state_indices, optional, kIndexTypes, "N",                                                        \
-        "the slot of the states' pool that a sequence reads; negative: the sequence is skipped")          \
-  INDEX(state_write_indices, optional, kIndexTypes, "N",                                                  \
-        "the slot that a sequence writes, state_indices if left out; negative: not written")              \
-  TENSOR(A_log, optional, kFloatTypes, "HV",                                                              \
-         "logarithm of the gate's rate; with lower_bound it may be left out")                             \
-  TENSOR(dt_bias, optional, kFloatTypes, "HV*K | HV K", "added to g before the gate")                     \
-  OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                                    \
-  OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state",                  \
+//     tensors: name, need, dtypes, shape, documentation
+//     outputs: name, dtypes, shape, in place of, documentation
+// and last, where there is one, the argument that must be given with it.
+#define FLA_KDA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                                              \
+  TENSOR(q, required, kFloatTypes, "B T H K", "queries")                                                    \
+  TENSOR(k, required, kFloatTypes, "B T H K", "keys")                                                       \
+  TENSOR(v, required, kFloatTypes, "B T HV V", "values")                                                    \
+  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel; raw with use_gate_in_kernel")   \
+  TENSOR(beta, required, kFloatTypes, "B T HV",                                                             \
+         "how far a key is rewritten; raw with use_beta_sigmoid_in_kernel")                                 \
+  NUMBER(scale, "factor of the output; 1/sqrt(K) when left out")                                            \
+  TENSOR(initial_state, optional, kStateTypes, "P HV K V; state_v_first: P HV V K",                         \
+         "the state to start from")                                                                         \
+  FLAG(output_final_state, "return the state after the last token")                                         \
+  FLAG(use_qk_l2norm_in_kernel, "normalise q and k: x * rsqrt(sum(x^2) + 1e-6)")                            \
+  FLAG(use_gate_in_kernel, "g is -exp(A_log) * softplus(g + dt_bias), or as lower_bound says")              \
+  FLAG(use_beta_sigmoid_in_kernel, "beta is sigmoid(beta)")                                                 \
+  FLAG(allow_neg_eigval, "beta is doubled", use_beta_sigmoid_in_kernel)                                     \
+  FLAG(safe_gate, "with use_gate_in_kernel: lower_bound must be in [-5, 0)")                                \
+  NUMBER(lower_bound, "with use_gate_in_kernel: g is lower_bound * sigmoid(exp(A_log) * (g + dt_bias))")    \
+  FLAG(state_v_first, "states are [V, K] instead of [K, V]")                                                \
+  INDEX(cu_seqlens, optional, kIndexTypes, "N+1", "where packed sequences begin; the last entry is T")      \
+  INDEX(state_indices, optional, kIndexTypes, "N",                                                          \
+        "the slot of the states' pool that a sequence reads; negative: the sequence is skipped")            \
+  INDEX(state_write_indices, optional, kIndexTypes, "N",                                                    \
+        "the slot that a sequence writes, state_indices if left out; negative: not written", state_indices) \
+  TENSOR(A_log, optional, kFloatTypes, "HV",                                                                \
+         "logarithm of the gate's rate; with lower_bound it may be left out")                               \
+  TENSOR(dt_bias, optional, kFloatTypes, "HV*K | HV K", "added to g before the gate")                       \
+  OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                                      \
+  OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state",                    \
          "memory for the final state, which is then returned; may be initial_state itself")
 
 /// The arguments of every kda function, under the names that flash-linear-attention gives them:
@@ -100,7 +101,7 @@ struct KdaArgs {
 /// The front door: short sequences go to fused_recurrent_kda, others to chunk_kda. CPU calls return when the
 /// result is there, CUDA calls when the work is on args.stream. Thread-safe; calls may share inputs. Throws
 /// InvalidArgument before anything runs, BackendError when a backend failed or the required one refused,
-/// ConfigError when the environment is wrong.
+/// ConfigError when the environment is wrong, std::bad_alloc when there is not enough memory.
 FLA_API KdaResult kda(const KdaArgs& args);
 
 /// Prefill and training lengths: works on chunks of tokens.

@@ -35,7 +35,7 @@ void check_sizes(const KdaArgs& args, const AxisSizes& sizes) {
 void check_options(const KdaArgs& args) {
   if (args.lower_bound) {
     const float bound = *args.lower_bound;
-    if (args.safe_gate && !(bound >= -5 && bound < 0)) {
+    if (args.safe_gate && args.use_gate_in_kernel && !(bound >= -5 && bound < 0)) {
       throw InvalidArgument("lower_bound",
                             "expected a value in [-5, 0) with safe_gate, got " + std::to_string(bound));
     }

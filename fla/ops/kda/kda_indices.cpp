@@ -44,13 +44,8 @@ void check_starts_are_due(const KdaArgs& args, const AxisSizes& sizes) {
   }
 }
 
-void check_slots_are_due(const KdaArgs& args, const AxisSizes& sizes) {
-  if (!args.state_indices.defined()) {
-    if (!args.state_write_indices.defined()) return;
-    throw InvalidArgument("state_indices", "expected a tensor of shape [" + sized("N", sizes[Axis::N]) +
-                                               "] with state_write_indices, got none");
-  }
-  if (args.final_state.defined()) return;
+void check_slots_are_due(const KdaArgs& args) {
+  if (!args.state_indices.defined() || args.final_state.defined()) return;
   // What is written goes into the caller's pool: the other slots of one made here would hold nothing.
   if (args.state_write_indices.defined())
     throw InvalidArgument("final_state",
@@ -184,7 +179,7 @@ TensorView copied(const TensorView& index, Stream stream, Tensor& memory) {
 
 void check_indices(const KdaArgs& args, const AxisSizes& sizes) {
   check_starts_are_due(args, sizes);
-  check_slots_are_due(args, sizes);
+  check_slots_are_due(args);
   const bool hidden = is_on_device(args.cu_seqlens) || is_on_device(args.state_indices) ||
                       is_on_device(args.state_write_indices);
   if (!hidden || !checks_device_indices() || is_capturing(args.q.device(), args.stream))

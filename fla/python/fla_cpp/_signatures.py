@@ -21,13 +21,12 @@ class Parameter:
 
 
 def _from_row(row):
+    doc = row["doc"] + (f"; needs {row['needs']}" if row["needs"] else "")
     if row["kind"] == "flag":
-        return Parameter(row["name"], "False", row["doc"])
+        return Parameter(row["name"], "False", doc)
     if row["kind"] == "number":
-        return Parameter(row["name"], "None", f"number or None: {row['doc']}")
-    return Parameter(
-        row["name"], None if row["required"] else "None", f"[{row['shape']}], {row['dtypes']}: {row['doc']}"
-    )
+        return Parameter(row["name"], "None", f"number or None: {doc}")
+    return Parameter(row["name"], None if row["required"] else "None", f"[{row['shape']}], {row['dtypes']}: {doc}")
 
 
 def parameters(function):

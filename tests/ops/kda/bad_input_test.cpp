@@ -209,6 +209,8 @@ const Defect kDefects[] = {
      "lower_bound", "expected a negative value, got 1.000000"},
     {"SafeGateWithoutABound", [](Call& call) { call.args.lower_bound = {}; }, "lower_bound",
      "expected a value in [-5, 0) with safe_gate, got none"},
+    {"NegativeEigenvaluesWithoutSigmoid", [](Call& call) { call.args.allow_neg_eigval = true; },
+     "use_beta_sigmoid_in_kernel", "expected true with allow_neg_eigval, got false"},
     {"SoftplusGateWithoutALog",
      [](Call& call) {
        call.args.lower_bound = {};

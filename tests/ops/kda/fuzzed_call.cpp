@@ -185,7 +185,9 @@ void FuzzedCall::mend() {
       return;
     } catch (const fla::InvalidArgument& error) {
       const Argument& argument = *fla::find_argument(KdaArgs::arguments(), error.argument());
-      if (argument.kind == ArgumentKind::number) {
+      if (argument.kind == ArgumentKind::flag) {
+        argument.flag(&args_) = true;
+      } else if (argument.kind == ArgumentKind::number) {
         argument.number(static_cast<void*>(&args_)) = -5 * (1 - random_.uniform());
       } else if (argument.kind == ArgumentKind::output) {
         choose_output(argument);
@@ -249,7 +251,12 @@ FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
   const Argument& argument =
       table[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(table.size()) - 1))];
   const std::string name(argument.name);
-  if (argument.kind == ArgumentKind::flag) return {};
+  if (argument.kind == ArgumentKind::flag) {
+    if (argument.needs.empty()) return {};
+    argument.flag(&call.args) = true;
+    fla::find_argument(table, argument.needs)->flag(&call.args) = false;
+    return {std::string(argument.needs), "needed by " + name};
+  }
   if (argument.kind == ArgumentKind::number) {
     argument.number(static_cast<void*>(&call.args)) = random.chance(0.5f)
                                                           ? std::numeric_limits<float>::quiet_NaN()

@@ -72,7 +72,7 @@ TEST(KdaOptions, BiasMayBeATable) {
 TEST(KdaOptions, GateOptionsMeanNothingWithoutTheGateInTheKernel) {
   KdaCase call = make_kda_case(small({.output_final_state = true}));
   const fla::KdaResult plain = fla::original::chunk_kda(call.args);
-  call.args.lower_bound = -2.0f;
+  call.args.lower_bound = -20.0f;
   call.args.safe_gate = true;
   EXPECT_TRUE(fla::conformance::same_bits(plain, fla::original::chunk_kda(call.args)));
   expect_agreement(call.args);
@@ -85,10 +85,6 @@ TEST(KdaOptions, NegativeEigenvalues) {
                              .use_qk_l2norm_in_kernel = true,
                              .use_beta_sigmoid_in_kernel = true,
                              .allow_neg_eigval = true}));
-}
-
-TEST(KdaOptions, NegativeEigenvaluesMeanNothingWithoutSigmoid) {
-  expect_agreement_of(small({.allow_neg_eigval = true}));
 }
 
 TEST(KdaOptions, Everything) {
