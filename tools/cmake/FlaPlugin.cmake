@@ -6,6 +6,10 @@ function(fla_plugin TARGET)
   target_link_libraries(${TARGET} PRIVATE fla::fla)
   set_target_properties(${TARGET} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
                                              POSITION_INDEPENDENT_CODE ON)
+  # The places that its verdicts name are below the plugin's own sources, not on the machine that built it.
+  set(places -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  target_compile_options(${TARGET} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${places}>
+                                           $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${places}>)
   # What the plugin lacks is told by the linker, not by the process that loads it. A sanitizer's runtime comes with the
   # program.
   get_target_property(options ${TARGET} LINK_OPTIONS)

@@ -35,6 +35,7 @@ class Template(OutsideTest):
         refused = self.explained(plugin, "bf16")
         row = next(row for row in refused["backends"] if row["name"] == "acme_fast")
         self.assertEqual((row["state"], row["reason"]), ("refused", "requires f32 tensors, got bf16"))
+        self.assertRegex(row["place"], r"^kda\.cpp:\d+$")
 
         every = json.loads(output_of(FLA, "plugins", "--json", variables={"FLA_PLUGIN_PATH": str(plugin)}))["plugins"]
         (listed,) = (each for each in every if each["path"] == str(plugin.resolve()))
