@@ -16,7 +16,8 @@
 namespace fla::testing {
 
 struct Outcome {
-  int code = -1;  ///< -1 when a signal ended it
+  int code = -1;   ///< -1 when a signal ended it
+  int signal = 0;  ///< that one
   std::string out, err;
 };
 
@@ -112,6 +113,7 @@ inline Outcome run_program(std::vector<std::string> words, const Setting& settin
   int status = 0;
   ::waitpid(child, &status, 0);
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return outcome;
 }
 

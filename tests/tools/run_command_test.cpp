@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "fla/dispatch/registry.h"
@@ -95,6 +97,25 @@ TEST(RunCommand, KeepsAnEarlierResultWhenItFails) {
   const std::string out = folder.write("x", "earlier");
   EXPECT_EQ(fla({"run", "kda", "--in", folder / "missing", "--out", out}).code, 2);
   EXPECT_EQ(read_bytes(out), "earlier");
+}
+
+/// The limit of a file's size sends a signal in the midst of writing, on every machine.
+TEST(RunCommand, LeavesNothingWhenASignalEndsIt) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      run_program({"/bin/sh", "-c", "ulimit -f 0 && exec \"$0\" \"$@\"", FLA_COMMAND, "run", "kda", "--in",
+                   golden("kda_decode_f32"), "--out", folder / "x"});
+  EXPECT_EQ(outcome.signal, SIGXFSZ) << outcome.err;
+  EXPECT_THAT(folder.contents(), IsEmpty());
+}
+
+TEST(RunCommand, WritesWhatADanglingLinkPointsTo) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("result", folder / "link");
+  const Outcome outcome = fla({"run", "kda", "--in", golden("kda_decode_f32"), "--out", folder / "link"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(cases::Safetensors::open(folder / "result").metadata().at("op"), "kda");
 }
 
 TEST(RunCommand, WritesNothingForADeviceThatIsNotThere) {
