@@ -3,17 +3,13 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "fla/core/json_line.h"
 #include "fla/dispatch/counters.h"
 
 namespace fla {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// One line. Bytes that are no UTF-8, which a backend's literals may hold, are replaced.
-std::string line(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
 
 struct Label {
   std::string_view name;
@@ -22,7 +18,7 @@ struct Label {
 
 /// A label's value between its quotes.
 std::string escaped(std::string_view value) {
-  const auto text = ordered_json::parse(line(ordered_json(value))).get<std::string>();  // UTF-8 now
+  const auto text = ordered_json::parse(json_line(ordered_json(value))).get<std::string>();  // UTF-8 now
   std::string made;
   for (const char c : text) {
     if (c == '\\' || c == '"') made += '\\';
@@ -97,7 +93,7 @@ std::string counters_json() {
                     {"breaker", row.breaker ? ordered_json(name_of(*row.breaker)) : ordered_json(nullptr)},
                     {"refused", std::move(refused)}});
   }
-  return line({{"counters", std::move(rows)}});
+  return json_line(ordered_json{{"counters", std::move(rows)}});
 }
 
 std::string counters_prometheus() {

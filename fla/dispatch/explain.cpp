@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/errors.h"
+#include "fla/core/json_line.h"
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/registry_state.h"
 
@@ -164,7 +165,7 @@ std::string Explanation::json() const {
   if (!rule.empty()) all["rule"] = rule;
   if (!error.empty()) all["error"] = error;
   all["backends"] = std::move(backends);
-  return all.dump();
+  return json_line(all);
 }
 
 }  // namespace fla

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "fla/core/json_line.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla {
@@ -134,7 +135,8 @@ RegistrySnapshot Registry::everything() {
 }  // namespace dispatch
 
 std::string RegistrySnapshot::text() const {
-  std::string text = "generation " + std::to_string(generation) + "\npolicy " + json_of(policy).dump() + "\n";
+  std::string text =
+      "generation " + std::to_string(generation) + "\npolicy " + json_line(json_of(policy)) + "\n";
   if (!config_path.empty())
     text += "config " + config_path + ", " + std::to_string(config_rules) + " rules\n";
   for (const Op& op : ops) {
@@ -167,12 +169,11 @@ std::string RegistrySnapshot::json() const {
   for (const PluginStatus& plugin : plugins) listed_plugins.push_back(json_of(plugin));
   const Json config =
       config_path.empty() ? Json(nullptr) : Json{{"path", config_path}, {"rules", config_rules}};
-  return Json{{"generation", generation},
-              {"policy", json_of(policy)},
-              {"config", config},
-              {"ops", std::move(listed_ops)},
-              {"plugins", std::move(listed_plugins)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_line(Json{{"generation", generation},
+                        {"policy", json_of(policy)},
+                        {"config", config},
+                        {"ops", std::move(listed_ops)},
+                        {"plugins", std::move(listed_plugins)}});
 }
 
 }  // namespace fla

@@ -114,6 +114,15 @@ TEST_F(Explain, JsonHasTheFieldsOfTheContract) {
   EXPECT_EQ(document.at("backends").at(5).at("reason"), "");
 }
 
+TEST_F(Explain, JsonReplacesWhatIsNoUtf8) {
+  fla::Explanation explanation;
+  explanation.function = "\xff";
+  explanation.rows = {{.reason = "caf\xe9"}};
+  const Json document = Json::parse(explanation.json());
+  EXPECT_EQ(document.at("function"), "\xef\xbf\xbd");
+  EXPECT_EQ(document.at("backends").at(0).at("reason"), "caf\xef\xbf\xbd");
+}
+
 TEST_F(Explain, JsonIsOneLineAndSaysWhenDispatchIsDisabled) {
   const fla::ScopedPolicy policy({.disable_dispatch = true});
   const std::string text = explain().json();

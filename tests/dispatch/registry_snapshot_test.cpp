@@ -139,6 +139,13 @@ TEST(RegistrySnapshot, ReadsAsTextAndAsJson) {
   EXPECT_EQ(all.json().find('\n'), std::string::npos);
 }
 
+TEST(RegistrySnapshot, ReplacesWhatIsNoUtf8) {
+  RegistrySnapshot all;
+  all.policy.allow = {"caf\xe9"};
+  EXPECT_THAT(all.text(), HasSubstr("[\"caf\xef\xbf\xbd\"]"));
+  EXPECT_EQ(Json::parse(all.json()).at("policy").at("allow").at(0), "caf\xef\xbf\xbd");
+}
+
 TEST(RegistrySnapshot, IsOfOneMoment) {
   std::atomic<bool> stop{false};
   std::thread changes([&stop] {

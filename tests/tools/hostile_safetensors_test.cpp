@@ -42,6 +42,12 @@ std::string broken_case(const std::function<void(Json&)>& change, std::size_t mo
   return file_of(header.dump(), end + more_data);
 }
 
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 struct Defect {
   std::string name, bytes, line;  ///< the line without the file's name
 };
@@ -84,6 +90,15 @@ std::vector<Defect> defects() {
        "tensor 'q': shape must hold whole numbers from 0 to 2^62, got -2"},
       {"FractionalSize", broken_case([](Json& h) { h["q"]["shape"][1] = 2.5; }),
        "tensor 'q': shape must hold whole numbers from 0 to 2^62, got 2.5"},
+      {"NumberThatNoDoubleHolds",
+       file_of(R"({"q":{"dtype":"F32","shape":[1E9704],"data_offsets":[0,4]}})", 4),
+       "the header has a number that is too large for a double"},
+      {"NumberInAnUnknownField",
+       file_of(R"({"q":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":-1e999}})", 4),
+       "the header has a number that is too large for a double"},
+      {"OffsetBeyondAWord",
+       file_of(R"({"q":{"dtype":"F32","shape":[1],"data_offsets":[0,36893488147419103232]}})", 4),
+       "tensor 'q': data_offsets must hold whole numbers from 0 to 2^62, got 3.6893488147419103e+19"},
       {"SizesOverflow", broken_case([](Json& h) {
          h["q"]["shape"] = {1LL << 32, 1LL << 32, 1, 2};
        }),
@@ -140,6 +155,12 @@ std::vector<Defect> defects() {
        "safe_gate: expected 0 or 1, got 'perhaps'"},
       {"NumberThatIsNone", broken_case([](Json& h) { h["__metadata__"]["scale"] = "big"; }),
        "scale: expected a number, got 'big'"},
+      {"NameWithoutEnd", broken_case([](Json& h) { h[std::string(5000, 'a')] = 1; }),
+       "tensor '" + std::string(700, 'a') + "... (4000 more bytes) ..." + std::string(300, 'a') +
+           "': its description must be a JSON object"},
+      {"ShapeWithoutEnd", broken_case([](Json& h) { h["q"]["shape"] = std::vector<int>(5000, 1); }),
+       "tensor 'q': shape [" + repeated("1, ", 231) + "... (14052 more bytes) ..." + repeated("1, ", 84) +
+           "1] of F32 takes 4 bytes, data_offsets give it 16"},
       {"NameWithANewline", broken_case([](Json& h) { h["a\nb"] = 1; }),
        "tensor 'a\\nb': its description must be a JSON object"},
   };
@@ -191,6 +212,14 @@ TEST(HostilePath, IsRefusedInOneSentence) {
   EXPECT_EQ(message(folder / "none"), (folder / "none") + ": cannot be read: No such file or directory");
   EXPECT_EQ(message(folder / "."), (folder / ".") + ": is not a regular file");
   EXPECT_EQ(message("/dev/null"), "/dev/null: is not a regular file");
+}
+
+TEST(PrintableExcerpt, CutsNoCharacter) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "\xe2\x82\xac";  // three bytes each
+  const std::string excerpt = printable_excerpt(text);
+  EXPECT_EQ(excerpt, text.substr(0, 699) + "... (2001 more bytes) ..." + text.substr(2700));
+  EXPECT_EQ(printable_excerpt("short\n"), "short\\n");
 }
 
 TEST(SoundCase, IsTakenWhereTheBrokenOnesAreRefused) {

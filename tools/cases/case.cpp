@@ -46,7 +46,7 @@ void read_tensor(const Safetensors& file, const Safetensors::Entry& entry, Devic
     argument->tensor(call.args.get()) = tensor.view();
     call.tensors.push_back({entry.name, tensor});
   } else if (std::ranges::count(kUpstreamGradients, entry.name) == 0) {
-    call.warnings.push_back("tensor '" + printable(entry.name) + "' is no input of " +
+    call.warnings.push_back("tensor '" + printable_excerpt(entry.name) + "' is no input of " +
                             std::string(call.op->name) + " and is ignored");
   }
 }
@@ -89,7 +89,7 @@ Case read_case(const std::string& path, std::string_view op, Device device) {
       if (argument != nullptr && is_option(*argument)) {
         set_option(call.op->arguments, call.args.get(), key, value);
       } else {
-        call.warnings.push_back("__metadata__ '" + printable(key) + "' is no option of " + name +
+        call.warnings.push_back("__metadata__ '" + printable_excerpt(key) + "' is no option of " + name +
                                 " and is ignored");
       }
     }

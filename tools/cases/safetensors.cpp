@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "fla/core/json_line.h"
 #include "tools/cases/atomic_file.h"
 
 namespace fla::cases {
@@ -95,6 +96,8 @@ Json parse_header(const std::string& path, const std::string& text) {
     return header;
   } catch (const Json::parse_error& error) {
     throw FileError(path, "the header is not JSON, which shows at its byte " + std::to_string(error.byte));
+  } catch (const Json::out_of_range&) {
+    throw FileError(path, "the header has a number that is too large for a double");
   }
 }
 
@@ -103,7 +106,7 @@ std::uint64_t whole_number(const std::string& path, const std::string& tensor, c
   constexpr std::uint64_t kMax = std::uint64_t{1} << 62;
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMax) {
     throw FileError(path, tensor,
-                    std::string(field) + " must hold whole numbers from 0 to 2^62, got " + value.dump());
+                    std::string(field) + " must hold whole numbers from 0 to 2^62, got " + json_line(value));
   }
   return value.get<std::uint64_t>();
 }
@@ -127,11 +130,11 @@ Safetensors::Entry read_entry(const std::string& path, const std::string& name, 
   }
   const Json& offsets = list_field(path, name, json, "data_offsets");
   if (offsets.size() != 2)
-    throw FileError(path, name, "data_offsets must be two numbers, got " + offsets.dump());
+    throw FileError(path, name, "data_offsets must be two numbers, got " + json_line(offsets));
   entry.begin = whole_number(path, name, offsets[0], "data_offsets");
   entry.end = whole_number(path, name, offsets[1], "data_offsets");
   if (entry.begin > entry.end) {
-    throw FileError(path, name, "data_offsets must not fall, got " + offsets.dump());
+    throw FileError(path, name, "data_offsets must not fall, got " + json_line(offsets));
   }
   return entry;
 }
@@ -299,7 +302,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
                     {"shape", std::vector(tensor.shape().begin(), tensor.shape().end())},
                     {"data_offsets", {begin, end}}};
   }
-  std::string text = header.dump();
+  std::string text = json_line(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
 
   AtomicFile file(path);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "fla/core/errors.h"
+#include "fla/core/json_line.h"
 #include "tools/cases/atomic_file.h"
 #include "tools/fla/bench_cuda.h"
 #include "tools/fla/command.h"
@@ -156,7 +157,7 @@ auto print(const BenchOptions& options, const Request& request, Device device) {
     page.write(to_html(json));
     page.commit();
   }
-  std::cout << (options.json ? json.dump() + "\n" : to_text(report, machine));
+  std::cout << (options.json ? json_line(json) + "\n" : to_text(report, machine));
   return report;
 }
 

@@ -3,6 +3,7 @@
 
 #include "bench_page.h"
 #include "commit.h"
+#include "fla/core/json_line.h"
 #include "tools/fla/bench.h"
 #include "tools/fla/bench_shape.h"
 #include "tools/fla/chosen_backend.h"
@@ -140,7 +141,7 @@ Json to_json(const BenchReport& report, const Json& machine) {
 
 std::string to_html(const Json& report) {
   // Inside a script element "</" would end it; JSON may write the slash escaped.
-  std::string data = report.dump();
+  std::string data = json_line(report);
   for (std::size_t at = 0; (at = data.find("</", at)) != std::string::npos; at += 3)
     data.replace(at, 2, "<\\/");
   constexpr std::string_view kPlace = "/*REPORT*/";

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/errors.h"
+#include "fla/core/json_line.h"
 #include "fla/dispatch/registry.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
@@ -178,7 +179,7 @@ ExitCode check(const CheckOptions& options) {
             worsen(kOutOfTolerance);
           }
           if (options.json) {
-            std::cout << to_json(row).dump() << '\n' << std::flush;
+            std::cout << json_line(to_json(row)) << '\n' << std::flush;
             continue;
           }
           const auto error = [&row](const char* name) {

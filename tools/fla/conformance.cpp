@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/errors.h"
+#include "fla/core/json_line.h"
 #include "fla/dispatch/plugin.h"
 #include "fla/dispatch/registry.h"
 #include "tests/core/allocations.h"
@@ -101,7 +102,7 @@ ExitCode check(const ConformanceOptions& options) {
     std::vector<conformance::Report> reports;
     for (const std::string_view name : conformance::checks(subject.op)) {
       reports.push_back(conformance::run_check(subject.op, subject.backend, name, how));
-      std::cout << (options.json ? to_json(reports.back()).dump() + "\n" : reports.back().text())
+      std::cout << (options.json ? json_line(to_json(reports.back())) + "\n" : reports.back().text())
                 << std::flush;
     }
     switch (verdict(subject, reports, options.json)) {

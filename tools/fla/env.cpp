@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/environment.h"
+#include "fla/core/json_line.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
 #include "tools/fla/text_table.h"
@@ -22,7 +23,7 @@ ExitCode print_variables_as_json() {
                    {"values", variable.values},
                    {"meaning", variable.meaning}});
   }
-  std::cout << Json{{"variables", all}, {"devices", devices_json()}}.dump() << '\n';
+  std::cout << json_line(Json{{"variables", all}, {"devices", devices_json()}}) << '\n';
   return kDone;
 }
 

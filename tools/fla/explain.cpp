@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/errors.h"
+#include "fla/core/json_line.h"
 #include "tools/cases/case.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
@@ -26,7 +27,7 @@ ExitCode print(const cases::Op& op, const ExplainOptions& options, const void* a
   if (options.json) {
     auto json = nlohmann::ordered_json::parse(explanation.json());
     if (!note.empty()) json["note"] = note;
-    std::cout << json.dump() << '\n';
+    std::cout << json_line(json) << '\n';
   } else {
     std::cout << explanation.text() << (note.empty() ? "" : "note: " + note + "\n");
   }

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "fla/core/json_line.h"
 #include "fla/dispatch/registry.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
@@ -29,7 +30,7 @@ ExitCode print_ops_as_json() {
     }
     all.push_back({{"name", op.name}, {"functions", op.functions}, {"backends", backends}});
   }
-  std::cout << Json{{"ops", all}, {"devices", devices_json()}}.dump() << '\n';
+  std::cout << json_line(Json{{"ops", all}, {"devices", devices_json()}}) << '\n';
   return kDone;
 }
 

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "fla/core/json_line.h"
 #include "fla/dispatch/plugin.h"
 #include "fla/dispatch/registry.h"
 #include "tools/fla/command.h"
@@ -38,7 +39,7 @@ ExitCode print(const PluginsOptions& options) {
                plugin.reason});
   }
   if (options.json) {
-    std::cout << Json{{"plugins", all}}.dump() << '\n';
+    std::cout << json_line(Json{{"plugins", all}}) << '\n';
   } else if (all.empty()) {
     std::cout << "no plugins: FLA_PLUGIN_PATH names none, and there are none in " << library_folder()
               << "/fla/plugins\n";

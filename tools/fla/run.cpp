@@ -1,6 +1,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "fla/core/json_line.h"
 #include "fla/dispatch/counters.h"
 #include "tools/cases/atomic_file.h"
 #include "tools/cases/case.h"
@@ -42,13 +43,12 @@ ExitCode run(const RunOptions& options) {
   if (options.json) {
     nlohmann::ordered_json written = nlohmann::ordered_json::array();
     for (const cases::NamedTensor& result : results) written.push_back(result.name);
-    std::cout << nlohmann::ordered_json{{"op", call.op->name},
-                                        {"function", function},
-                                        {"backend", backend},
-                                        {"device", to_string(parse_device(options.device))},
-                                        {"out", options.out},
-                                        {"tensors", written}}
-                     .dump()
+    std::cout << json_line(nlohmann::ordered_json{{"op", call.op->name},
+                                                  {"function", function},
+                                                  {"backend", backend},
+                                                  {"device", to_string(parse_device(options.device))},
+                                                  {"out", options.out},
+                                                  {"tensors", written}})
               << '\n';
     return kDone;
   }
