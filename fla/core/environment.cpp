@@ -1,5 +1,7 @@
 #include "fla/core/environment.h"
 
+#include <sys/auxv.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -7,6 +9,9 @@
 #include <cstdlib>
 
 #include "fla/core/errors.h"
+#include "fla/core/privilege.h"
+
+extern char** environ;  // NOLINT: POSIX declares it nowhere
 
 namespace fla {
 namespace {
@@ -44,6 +49,11 @@ constexpr std::array kVariables{
     Variable{"FLA_NUM_THREADS", "1 to 1024", "OpenMP's choice", "CPU threads"},
 };
 
+/// The one list of those that a privileged process ignores. NVTX reads its own by itself, as soon as it is
+/// initialised: see tracing().
+constexpr std::array<std::string_view, 3> kNamesOfCodeAndFiles{"FLA_CONFIG", "FLA_PLUGIN_PATH",
+                                                               "NVTX_INJECTION64_PATH"};
+
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
@@ -53,10 +63,31 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 
 std::span<const Variable> variables() { return kVariables; }
 
-std::optional<std::string> environment(std::string_view name) {
+bool is_privileged() { return ::getauxval(AT_SECURE) != 0; }
+
+bool names_code_or_file(std::string_view variable) {
+  return std::ranges::find(kNamesOfCodeAndFiles, variable) != kNamesOfCodeAndFiles.end();
+}
+
+std::optional<std::string> environment(std::string_view name, bool privileged) {
+  if (privileged && names_code_or_file(name)) return std::nullopt;
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;
+}
+
+std::optional<std::string> environment(std::string_view name) { return environment(name, is_privileged()); }
+
+std::map<std::string, std::string> environment_beginning_with(std::string_view prefix, bool privileged) {
+  std::map<std::string, std::string> found;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto equals = text.find('=');
+    if (!text.starts_with(prefix) || equals == std::string_view::npos || equals + 1 == text.size()) continue;
+    const std::string_view name = text.substr(0, equals);
+    if (!privileged || !names_code_or_file(name)) found.emplace(name, text.substr(equals + 1));
+  }
+  return found;
 }
 
 bool parse_switch(std::string_view variable, std::string_view value) {

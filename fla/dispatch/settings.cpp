@@ -3,27 +3,15 @@
 #include "fla/core/errors.h"
 #include "fla/core/index_checks.h"
 #include "fla/core/logging.h"
+#include "fla/core/privilege.h"
 #include "fla/core/threads.h"
 #include "fla/dispatch/config_watch.h"
 #include "fla/dispatch/registry_state.h"
 #include "fla/dispatch/trace.h"
 
-extern char** environ;  // NOLINT: POSIX declares it nowhere
-
 /// The registry's settings: where they come from, and what they may say.
 namespace fla::dispatch {
 namespace {
-
-std::map<std::string, std::string> fla_variables() {
-  std::map<std::string, std::string> found;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const auto equals = text.find('=');
-    if (!text.starts_with("FLA_") || equals == std::string_view::npos || equals + 1 == text.size()) continue;
-    found.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return found;
-}
 
 std::string value_of(const std::map<std::string, std::string>& variables, const char* name) {
   const auto found = variables.find(name);
@@ -183,7 +171,7 @@ void Registry::ensure_environment() {
 }
 
 void Registry::read_environment() {
-  auto variables = fla_variables();
+  auto variables = environment_beginning_with("FLA_");
   Plugins::instance().find(value_of(variables, "FLA_PLUGIN_PATH"));
   Layers next = layers_;
   next.environment = policy_from(variables);

@@ -5,6 +5,7 @@
 
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
+#include "fla/core/privilege.h"
 
 #ifdef FLA_HAS_NVTX
 #include <nvtx3/nvToolsExt.h>
@@ -83,7 +84,8 @@ bool tracing() {
   if (wanted && !kHasNvtx) {
     throw ConfigError("FLA_NVTX: expected 0, since NVTX was left out of this build, got '" + *value + "'");
   }
-  return wanted;
+  // NVTX would load what NVTX_INJECTION64_PATH names, whoever set it.
+  return wanted && !is_privileged();
 }
 
 }  // namespace fla::dispatch

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 
 #include "fla/core/errors.h"
+#include "fla/core/privilege.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 
@@ -27,6 +29,28 @@ TEST(Environment, UnsetAndEmptyAreTheSame) {
   EXPECT_EQ(fla::environment("FLA_TEST_VALUE"), std::nullopt);
   ::unsetenv("FLA_TEST_VALUE");
   EXPECT_EQ(fla::environment("FLA_TEST_VALUE"), std::nullopt);
+}
+
+TEST(Environment, OfAPrivilegedProcessNamesNeitherCodeNorFiles) {
+  const fla_test::ScopedEnvironment environment{{"FLA_CONFIG", "/tmp/config.toml"},
+                                                {"FLA_PLUGIN_PATH", "/tmp"},
+                                                {"NVTX_INJECTION64_PATH", "/tmp/x.so"},
+                                                {"FLA_NUM_THREADS", "2"}};
+  for (const char* name : {"FLA_CONFIG", "FLA_PLUGIN_PATH", "NVTX_INJECTION64_PATH"}) {
+    EXPECT_TRUE(fla::environment(name, false)) << name;
+    EXPECT_EQ(fla::environment(name, true), std::nullopt) << name;
+    EXPECT_FALSE(fla::environment_beginning_with("", true).contains(name)) << name;
+  }
+  EXPECT_EQ(fla::environment("FLA_NUM_THREADS", true), "2");
+  EXPECT_EQ(fla::environment_beginning_with("FLA_NUM", true),
+            (std::map<std::string, std::string>{{"FLA_NUM_THREADS", "2"}}));
+}
+
+TEST(Environment, EveryVariableOfPathsIsOneThatPrivilegedProcessesIgnore) {
+  for (const fla::Variable& variable : fla::variables()) {
+    const bool is_path = variable.values.find("path") != std::string_view::npos;
+    EXPECT_EQ(fla::names_code_or_file(variable.name), is_path) << variable.name;
+  }
 }
 
 TEST(Switch, ReadsEveryWordInAnyCase) {
