@@ -8,18 +8,23 @@
 namespace fla {
 namespace {
 
-constinit std::array<std::mutex*, static_cast<std::size_t>(ForkOrder::count)> guarded{};
+struct Guarded {
+  void* mutex = nullptr;
+  void (*lock)(void*) = nullptr;
+  void (*unlock)(void*) = nullptr;
+};
+constinit std::array<Guarded, static_cast<std::size_t>(ForkOrder::count)> guarded{};
 constinit thread_local bool forked = false;
 
 void before() {
-  for (std::mutex* mutex : guarded) {
-    if (mutex != nullptr) mutex->lock();
+  for (const Guarded& each : guarded) {
+    if (each.mutex != nullptr) each.lock(each.mutex);
   }
 }
 
 void after() {
-  for (std::mutex* mutex : guarded) {
-    if (mutex != nullptr) mutex->unlock();
+  for (const Guarded& each : guarded) {
+    if (each.mutex != nullptr) each.unlock(each.mutex);
   }
 }
 
@@ -32,8 +37,8 @@ const int installed = pthread_atfork(before, after, in_child);
 
 }  // namespace
 
-void guard_against_fork(ForkOrder order, std::mutex& mutex) {
-  guarded[static_cast<std::size_t>(order)] = &mutex;
+void guard_against_fork(ForkOrder order, void* mutex, void (*lock)(void*), void (*unlock)(void*)) {
+  guarded[static_cast<std::size_t>(order)] = {mutex, lock, unlock};
 }
 
 bool is_forked_thread() { return forked; }

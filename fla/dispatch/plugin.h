@@ -23,9 +23,18 @@
 /// and by load_plugin; *.so files of a folder in alphabetical order. (FLA_PLUGIN_PATH is not obeyed in
 /// programs that have more rights than their caller.) Each is loaded on the first call of an
 /// op that it serves, never before; one whose file does not say what it serves, on the first call of any. A
-/// plugin that is wrong in any way is refused: it stays out, the reason is kept, and the process goes on. So
-/// is a file that others than its owner and root may write to, or one in such a folder. What was loaded stays
-/// until the process ends, and what was refused stays refused.
+/// library that does not export fla_plugin is not loaded. What was loaded stays until the process ends, and
+/// what was refused stays refused.
+///
+/// A plugin that is wrong in any way is refused: it stays out, the reason is kept, and the process goes on.
+/// So is one that somebody else may have put there: it, every folder and every link on the way to it must
+/// belong to root, to the user or to the owner of libfla, and nobody else may write to them by their modes. A
+/// sticky folder such as /tmp may be on the way, but the plugin may not lie in it itself. Folders that libfla
+/// itself lies in are not judged.
+///
+/// A plugin's code may call fla while it is loaded (static objects, the braces, is_available()), also on
+/// threads that it starts then: those calls go to the backends that are there already. It must not wait for
+/// calls that other threads make: these wait for the plugin.
 namespace fla {
 
 /// An op that a plugin serves.
@@ -63,8 +72,9 @@ struct PluginStatus {
 
 /// Adds a plugin to those that were found. Everything that can be checked without running its code is
 /// checked now. It is loaded on the first call of an op that it serves; now, if there was one already. A path
-/// that is known is not added twice. What came of it is in the answer; throws ConfigError, as a call would,
-/// when a setting turns out to be wrong with the op's backends loaded.
+/// that is known is not added twice. What came of it is in the answer. Throws InvalidArgument when there is
+/// no such file, and ConfigError, as a call would, when a setting turns out to be wrong with the op's
+/// backends loaded.
 FLA_API PluginStatus load_plugin(const std::string& path);
 
 /// All plugins, in the order in which they were found. Throws ConfigError when the environment is wrong.

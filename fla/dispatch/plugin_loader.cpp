@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include "fla/core/errors.h"
 #include "fla/core/fork.h"
 #include "fla/core/logging.h"
+#include "fla/dispatch/path_safety.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla {
@@ -28,6 +28,10 @@ std::string op_of(std::string_view served) { return std::string(served.substr(0,
 }  // namespace dispatch
 
 PluginStatus load_plugin(const std::string& path) {
+  std::error_code error;
+  (void)std::filesystem::canonical(path, error);
+  if (error)
+    throw InvalidArgument("path", "expected a plugin's file, got '" + path + "': " + error.message());
   dispatch::Registry& registry = dispatch::Registry::instance();
   const PluginStatus added = dispatch::Plugins::instance().add(path);
   std::vector<std::string> ops;
@@ -56,8 +60,6 @@ namespace dispatch {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kSymbol = "fla_plugin";
 
 void add_once(std::vector<std::string>& list, std::string item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(std::move(item));
@@ -119,17 +121,17 @@ struct Opened {
 
 /// Reads the descriptor, registers, and gives the descriptor back; says why the plugin is refused.
 std::string take(void* handle, Opened& opened, Collected& collected) {
-  void* symbol = own_symbol(handle, kSymbol);
-  if (symbol == nullptr) return std::string("has no function ") + kSymbol;
+  void* symbol = own_symbol(handle, kPluginEntry);
+  if (symbol == nullptr) return std::string("has no function ") + kPluginEntry;
   const PluginDescriptor* plugin = nullptr;
   try {
     plugin = reinterpret_cast<const PluginDescriptor* (*)()>(symbol)();
   } catch (const std::exception& error) {
-    return std::string(kSymbol) + "() threw: " + error.what();
+    return std::string(kPluginEntry) + "() threw: " + error.what();
   } catch (...) {
-    return std::string(kSymbol) + "() threw something that is no std::exception";
+    return std::string(kPluginEntry) + "() threw something that is no std::exception";
   }
-  if (plugin == nullptr) return std::string(kSymbol) + "() returned no descriptor";
+  if (plugin == nullptr) return std::string(kPluginEntry) + "() returned no descriptor";
   std::string problem = incompatible(plugin->abi_version);
   if (problem.empty()) problem = descriptor_problem(*plugin);
   if (problem.empty()) {
@@ -146,9 +148,14 @@ std::string take(void* handle, Opened& opened, Collected& collected) {
   return problem;
 }
 
-Opened open(const std::string& path, const std::string& folder, const std::string& name) {
+/// Loads a file and takes what it brings. Runs its code: no lock may be held.
+Opened open(const std::string& path, const std::string& found_as, const std::string& name) {
   Opened opened{.arrival = {.plugin = name, .path = path}, .library_version = {}};
-  opened.arrival.refused = unsafe(path, folder);  // it may have changed since it was found
+  // It may have changed since it was found.
+  opened.arrival.refused = unsafe(found_as);
+  if (!opened.arrival.refused.empty()) return opened;
+  const PluginFile checked = read_plugin_file(path);
+  opened.arrival.refused = checked.problem;
   if (!opened.arrival.refused.empty()) return opened;
   Collected collected;
   {
@@ -161,7 +168,13 @@ Opened open(const std::string& path, const std::string& folder, const std::strin
         std::string("cannot be loaded: ") + (why != nullptr ? why : "for no reason given");
     return opened;
   }
-  opened.arrival.refused = take(opened.handle, opened, collected);
+  // By its path, since it may look for files beside itself. Nobody but a trusted owner can have put another
+  // file there meanwhile.
+  if (identity_of(path) == checked.identity) {
+    opened.arrival.refused = take(opened.handle, opened, collected);
+  } else {
+    opened.arrival.refused = "was replaced while it was being loaded";
+  }
   if (opened.arrival.refused.empty()) {
     opened.arrival.recipes = std::move(collected.recipes);
     opened.arrival.functions = std::move(collected.functions);
@@ -172,6 +185,11 @@ Opened open(const std::string& path, const std::string& folder, const std::strin
 }
 
 }  // namespace
+
+std::string name_problem(std::string_view backend) {
+  if (backend != "original") return "";
+  return "named 'original', which is what the op's own kernel is called: choose another name";
+}
 
 std::string objection(const Arrival& arrival, std::span<const PresentOp> present) {
   using PresentFunction = PresentOp::PresentFunction;
@@ -203,6 +221,7 @@ std::string objection(const Arrival& arrival, std::span<const PresentOp> present
   for (const Recipe& recipe : arrival.recipes) {
     const auto op = ops.find(recipe.op);
     if (op == ops.end()) return "it serves op '" + std::string(recipe.op) + "', which does not exist";
+    if (std::string why = name_problem(recipe.name); !why.empty()) return "it brings a backend " + why;
     std::vector<std::string>& backends = op->second.backends;
     if (std::ranges::find(backends, recipe.name) != backends.end()) {
       return "it brings backend '" + std::string(recipe.name) + "', which op " + std::string(recipe.op) +
@@ -253,14 +272,15 @@ Plugins::File* Plugins::known(std::string_view path) {
   return found == files_.end() ? nullptr : found->get();
 }
 
-Plugins::File& Plugins::look_at(const std::string& path, const std::string& folder) {
+Plugins::File& Plugins::look_at(const std::string& path, bool in_folder) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   const std::string name = error ? path : real.string();
   if (File* file = known(name)) return *file;
   File& made = *files_.emplace_back(std::make_unique<File>());
   made.path = name;
-  made.folder = folder;
+  std::error_code no_folder;
+  made.found_as = fs::absolute(path, no_folder).string();
   made.name = name_of_file(made.path);
   std::string problem;
   if (error) {
@@ -278,7 +298,12 @@ Plugins::File& Plugins::look_at(const std::string& path, const std::string& fold
         if (!op.backend.empty()) add_once(made.backends, op.name + "." + op.backend);
       }
     }
-    if (const std::string loose = unsafe(made.path, folder); !loose.empty()) problem = loose;
+    // A library that plugins need may lie beside them: it serves nothing, and nobody has to hear of it.
+    if (in_folder && file.is_other_library()) {
+      problem = std::string("has no function ") + kPluginEntry;
+      made.ops_known = true;
+    }
+    if (const std::string loose = unsafe(made.found_as); !loose.empty()) problem = loose;
   }
   if (!problem.empty()) {
     made.state = State::refused;
@@ -294,26 +319,24 @@ void Plugins::look_into(const std::string& folder) {
     if (entry->path().extension() == ".so") paths.push_back(entry->path().string());
   }
   // A folder that cannot be read stands in the list itself, for what may be in it.
-  if (error) return static_cast<void>(look_at(folder, folder));
+  if (error) return static_cast<void>(look_at(folder, true));
   std::ranges::sort(paths);
-  for (const std::string& path : paths) look_at(path, folder);
+  for (const std::string& path : paths) look_at(path, true);
 }
 
 void Plugins::find(const std::string& plugin_path) {
   const std::lock_guard lock(mutex_);
-  // A program that has more rights than its caller loads nothing of the caller's choice.
-  const std::string given = ::getauxval(AT_SECURE) == 0 ? plugin_path : "";
   std::size_t begin = 0;
-  while (begin <= given.size()) {
-    const std::size_t end = std::min(given.find(':', begin), given.size());
-    const std::string item = given.substr(begin, end - begin);
+  while (begin <= plugin_path.size()) {
+    const std::size_t end = std::min(plugin_path.find(':', begin), plugin_path.size());
+    const std::string item = plugin_path.substr(begin, end - begin);
     begin = end + 1;
     std::error_code ignored;
     if (item.empty()) continue;
     if (fs::is_directory(item, ignored)) {
       look_into(item);
     } else {
-      look_at(item, fs::path(item).parent_path().string());
+      look_at(item, false);
     }
   }
   const std::string own = library_folder() + "/fla/plugins";
@@ -326,7 +349,7 @@ PluginStatus Plugins::add(const std::string& path) {
   File* file = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    file = &look_at(path, fs::path(path).parent_path().string());
+    file = &look_at(path, false);
     added = status_of(*file);
   }
   if (added.state == "refused") tell(*file);
@@ -394,7 +417,7 @@ std::vector<Arrival> Plugins::load_for(std::string_view op) {
   std::vector<Arrival> arrivals;
   for (File* file : waiting) {
     if (file->state == State::loading) {
-      Opened opened = open(file->path, file->folder, file->name);
+      Opened opened = open(file->path, file->found_as, file->name);
       const std::lock_guard lock(mutex_);
       file->learn(std::move(opened.library_version), opened.handle, opened.arrival);
       arrivals.push_back(std::move(opened.arrival));

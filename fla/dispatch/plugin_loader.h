@@ -47,6 +47,9 @@ struct PresentOp {
   std::vector<std::string> backends{};
 };
 
+/// Why no backend may have this name; empty: one may.
+std::string name_problem(std::string_view backend);
+
 /// Why what a plugin brought cannot stand beside what is there; empty when it can.
 std::string objection(const Arrival& arrival, std::span<const PresentOp> present);
 
@@ -77,11 +80,12 @@ class Plugins {
   std::vector<std::string> ops() const;
 
   /// Opens every such file and says what came of it; a refused one is among them once for every op that it
-  /// serves, or may. One thread at a time; foreign code runs. Whoever calls tells the outcome by settle().
+  /// serves, or may. One thread at a time; foreign code runs: no lock may be held. Whoever calls tells the
+  /// outcome by settle().
   std::vector<Arrival> load_for(std::string_view op);
 
   /// What became of an arrival that was not refused: "" when what it brought is in. Otherwise the library is
-  /// closed: nothing of the arrival may be used any more.
+  /// closed, with no lock held, since its code runs: nothing of the arrival may be used any more.
   void settle(const std::string& path, const std::string& refused);
 
   std::vector<PluginStatus> status() const;
@@ -90,7 +94,8 @@ class Plugins {
   enum class State { found, loading, loaded, refused };
 
   struct File {
-    std::string path, folder;  ///< the folder that it was found in; its own may be another, behind a link
+    std::string path;
+    std::string found_as;  ///< absolute; links may be in it
     State state = State::found;
     std::string name, reason, library_version;
     bool ops_known = false;
@@ -106,7 +111,7 @@ class Plugins {
   };
 
   Plugins();
-  File& look_at(const std::string& path, const std::string& folder);
+  File& look_at(const std::string& path, bool in_folder);
   void look_into(const std::string& folder);
   static void tell(File& file);
   File* known(std::string_view path);

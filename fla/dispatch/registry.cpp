@@ -19,7 +19,6 @@ namespace dispatch {
 namespace {
 
 constinit thread_local Collected* collected = nullptr;
-constinit thread_local bool loads_plugins = false;
 
 }  // namespace
 
@@ -63,7 +62,7 @@ Registry& Registry::instance() {
 }
 
 Registry::Registry() {
-  guard_against_fork(ForkOrder::loading, loading_mutex_);
+  guard_against_fork(ForkOrder::loading, loading_);
   guard_against_fork(ForkOrder::registry, mutex_);
 }
 
@@ -140,49 +139,66 @@ std::unique_ptr<Entry> Registry::make_entry(const Recipe& recipe, const std::str
   return entry;
 }
 
-void Registry::load_recipes(Op& op) {
-  if (op.loaded) return;
-  std::vector<std::unique_ptr<Entry>> made;
-  for (const auto& [recipe, origin] : recipes_) {
-    const auto is_made = [&name = recipe.name](const Entry* entry) { return entry->name == name; };
-    if (recipe.op == op.name && std::ranges::none_of(op.entries, is_made))
-      made.push_back(make_entry(recipe, origin));
+bool Registry::is_loaded(std::string_view op) const {
+  const auto found = ops_.find(op);
+  return (found == ops_.end() || found->second.loaded) && !Plugins::instance().may_serve(op);
+}
+
+void Registry::load_recipes(Lock& lock, std::string_view name) {
+  const auto found = ops_.find(name);
+  if (found == ops_.end() || found->second.loaded) return;
+  Op& op = found->second;  // ops stay
+  const auto is_made = [&op](std::string_view backend) {
+    return std::ranges::any_of(op.entries, [backend](const Entry* entry) { return entry->name == backend; });
+  };
+  std::vector<KnownRecipe> waiting;
+  for (const KnownRecipe& known : recipes_) {
+    if (known.recipe.op == op.name && !is_made(known.recipe.name)) waiting.push_back(known);
   }
+  lock.unlock();
+  std::vector<std::unique_ptr<Entry>> made;
+  for (const auto& [recipe, origin] : waiting) made.push_back(make_entry(recipe, origin));
+  lock.lock();
   std::map<std::string, bool> toggles;
   for (const auto& entry : made) {
     if (const auto on = toggle(entry->info)) toggles[entry->name] = *on;
   }
-  for (const auto& [name, on] : toggles) layers_.environment.enable[name] = on;
+  for (const auto& [backend, on] : toggles) layers_.environment.enable[backend] = on;
   for (auto& entry : made) insert(op, std::move(entry));
   op.loaded = true;
+  if (!waiting.empty()) make_stale();  // their own code may have made calls without them
 }
 
 void Registry::load(Lock& lock, std::string_view op) {
-  bool came = false;
-  if (Plugins::instance().may_serve(op)) {
-    lock.unlock();
-    load_plugins(op);
+  if (is_loaded(op) || loading_.within()) return;
+  const bool may_come = Plugins::instance().may_serve(op);
+  lock.unlock();
+  {
+    const Loading::Turn turn(loading_);
+    if (may_come) load_plugins(op);
     lock.lock();
-    came = true;
+    load_recipes(lock, op);
   }
-  const auto found = ops_.find(op);
-  if (found == ops_.end()) return;
-  load_recipes(found->second);
-  if (came) check_loaded();
+  if (may_come) check_loaded();
+}
+
+void Registry::load_known(Lock& lock) {
+  std::vector<std::string> waiting;
+  for (const auto& [name, op] : ops_) {
+    if (!op.loaded) waiting.push_back(name);
+  }
+  if (waiting.empty() || loading_.within()) return;
+  lock.unlock();
+  const Loading::Turn turn(loading_);
+  lock.lock();
+  for (const std::string& name : waiting) load_recipes(lock, name);
 }
 
 void Registry::load_plugins(std::string_view op) {
-  if (loads_plugins)
-    throw Error("op " + std::string(op) + " was called by a plugin while the plugin was being loaded");
-  const std::lock_guard loading(loading_mutex_);
-  loads_plugins = true;
-  struct Done {
-    ~Done() { loads_plugins = false; }
-  } const done;
   for (const Arrival& arrival : Plugins::instance().load_for(op)) {
-    const std::lock_guard lock(mutex_);
     std::string refused;
     try {
+      const std::lock_guard lock(mutex_);
       refused = admit(arrival, op);
     } catch (const std::exception& error) {
       refused = std::string("it could not be taken in: ") + error.what();
@@ -291,35 +307,49 @@ void Registry::load_again(std::string_view op) {
   load(lock, op);
 }
 
-std::uint64_t Registry::add_backend(std::string_view op_name, std::unique_ptr<BaseBackend> backend,
-                                    std::vector<Slot> slots) {
-  Lock lock(mutex_);
-  ensure_environment();
-  load(lock, op_name);
+void Registry::check_new(std::string_view op_name, std::string_view backend, const std::vector<Slot>& slots) {
   const auto found = ops_.find(op_name);
   if (found == ops_.end())
     throw ConfigError("register_backend: there is no op '" + std::string(op_name) + "'");
-  Op& op = found->second;
+  if (const std::string why = name_problem(backend); !why.empty())
+    throw ConfigError("register_backend: a backend of op " + found->second.name + " is " + why);
+  const bool is_there =
+      std::ranges::any_of(found->second.entries, [&](const Entry* other) { return other->name == backend; });
+  const bool is_coming = std::ranges::any_of(recipes_, [&](const KnownRecipe& known) {
+    return known.recipe.op == op_name && known.recipe.name == backend;
+  });
+  if (is_there || is_coming) {
+    throw ConfigError("register_backend: op " + found->second.name + " has a backend '" +
+                      std::string(backend) + "' already");
+  }
+  if (const std::string why = mismatch(found->second.functions, op_name, backend, slots); !why.empty())
+    throw ConfigError("register_backend: " + why);
+}
+
+std::uint64_t Registry::add_backend(std::string_view op_name, std::unique_ptr<BaseBackend> backend,
+                                    std::vector<Slot> slots) {
   auto entry = std::make_unique<Entry>();
   entry->info = backend->info();
   entry->name = entry->info.name;
   entry->origin = "program";
-  if (std::ranges::any_of(op.entries, [&](const Entry* other) { return other->name == entry->name; })) {
-    throw ConfigError("register_backend: op " + op.name + " has a backend '" + entry->name + "' already");
-  }
-  if (const std::string why = mismatch(op.functions, op.name, entry->name, slots); !why.empty())
-    throw ConfigError("register_backend: " + why);
   entry->backend = std::move(backend);
   entry->slots = std::move(slots);
+  Lock lock(mutex_);
+  ensure_environment();
+  load(lock, op_name);
+  check_new(op_name, entry->name, entry->slots);
+  lock.unlock();
   entry->backend->configure();
   try {
     entry->availability = entry->backend->is_available();
   } catch (const std::exception& error) {
     entry->availability = Availability::no(std::string("is_available failed: ") + error.what());
   }
+  lock.lock();
+  check_new(op_name, entry->name, entry->slots);  // somebody may have been faster
   if (const auto on = toggle(entry->info)) layers_.environment.enable[entry->name] = *on;
   const std::uint64_t id = last_id_ + 1;
-  insert(op, std::move(entry));
+  insert(ops_.find(op_name)->second, std::move(entry));
   make_stale();
   return id;
 }

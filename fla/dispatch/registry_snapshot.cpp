@@ -91,8 +91,9 @@ RegistrySnapshot registry_snapshot() { return dispatch::Registry::instance().eve
 namespace dispatch {
 
 RegistrySnapshot Registry::everything() {
-  const std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
   ensure_environment();
+  load_known(lock);
   RegistrySnapshot all;
   all.policy = layers_.together(nullptr, thread_state.scope);
   if (layers_.file != nullptr) {
@@ -100,7 +101,6 @@ RegistrySnapshot Registry::everything() {
     all.config_rules = layers_.file->rules.size();
   }
   for (auto& [name, op] : ops_) {
-    load_recipes(op);
     RegistrySnapshot::Op& its = all.ops.emplace_back();
     its.name = name;
     for (const FunctionBase* function : op.functions) its.functions.emplace_back(function->name());

@@ -14,6 +14,7 @@
 #include "fla/dispatch/condition.h"
 #include "fla/dispatch/config_file.h"
 #include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/loading.h"
 #include "fla/dispatch/plugin_loader.h"
 #include "fla/dispatch/policy.h"
 #include "fla/dispatch/registry.h"
@@ -142,10 +143,17 @@ class Registry {
 
   // ---- ops and backends (registry.cpp)
   Op& op_named(std::string_view name);
-  /// Loads the op's backends, those of plugins included; the lock is released while a plugin is loaded.
+  /// Whether the op's backends, those of plugins included, are all that there are.
+  bool is_loaded(std::string_view op) const;
+  /// Loads them. The lock is released meanwhile: code of others runs, which may call fla. Where such code is
+  /// what calls, nothing is loaded.
   void load(Lock& lock, std::string_view op);
+  /// The same of every op, without plugins.
+  void load_known(Lock& lock);
   void load_plugins(std::string_view op);
-  void load_recipes(Op& op);
+  void load_recipes(Lock& lock, std::string_view op);
+  /// Throws ConfigError unless a program may add such a backend.
+  void check_new(std::string_view op, std::string_view backend, const std::vector<Slot>& slots);
   std::string admit(const Arrival& arrival, std::string_view op);
   std::string objection_to(const Arrival& arrival) const;
   std::unique_ptr<Entry> make_entry(const Recipe& recipe, const std::string& origin);
@@ -189,7 +197,7 @@ class Registry {
     std::unique_ptr<Snapshot> snapshot;
   };
 
-  std::mutex loading_mutex_;  // held while plugins are loaded, before mutex_
+  Loading loading_;
   std::mutex mutex_;
   std::atomic<std::uint64_t> generation_{1};
   std::map<std::string, Op, std::less<>> ops_;

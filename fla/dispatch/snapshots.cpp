@@ -145,7 +145,9 @@ const Snapshot& Registry::snapshot(const FunctionBase& function) {
   ensure_environment();
   load(lock, function.op());
   const Snapshot& snapshot = build(function, ops_.find(function.op())->second);
-  if (thread_state.scope == nullptr) function.snapshot_.store(&snapshot, std::memory_order_release);
+  // What code of a backend that is being loaded sees is for itself.
+  if (thread_state.scope == nullptr && is_loaded(function.op()))
+    function.snapshot_.store(&snapshot, std::memory_order_release);
   return snapshot;
 }
 
@@ -174,9 +176,9 @@ std::vector<OpStatus> Registry::status() {
   std::vector<std::string> known = Plugins::instance().ops();
   for (const auto& [name, op] : ops_) known.push_back(name);
   for (const std::string& name : known) load(lock, name);
+  load_known(lock);  // those that plugins brought
   std::vector<OpStatus> found;
   for (auto& [name, op] : ops_) {
-    load_recipes(op);
     OpStatus status{.name = name,
                     .functions = {},
                     .arguments = op.functions.front()->description().arguments,

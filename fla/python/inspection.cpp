@@ -101,8 +101,10 @@ void add_plugins(py::module_& module) {
       .def_readonly("library_version", &PluginStatus::library_version)
       .def_readonly("ops", &PluginStatus::ops)
       .def_readonly("backends", &PluginStatus::backends);
-  module.def("load_plugin", &load_plugin, py::arg("path"), Unlocked(),
-             "Adds a plugin to those that were found; what came of it is in the answer.");
+  module.def(
+      "load_plugin", &load_plugin, py::arg("path"), Unlocked(),
+      "Adds a plugin to those that were found; what came of it is in the answer. Raises InvalidArgument when "
+      "there is no such file.");
   module.def("plugins", &plugins, Unlocked(), "All plugins, in the order in which they were found.");
 }
 

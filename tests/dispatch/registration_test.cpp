@@ -7,9 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "fla/core/errors.h"
 #include "fla/dispatch/policy.h"
 #include "fla/dispatch/registry.h"
 #include "tests/core/child_process.h"
+#include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/dispatch/counted.h"
 #include "tests/dispatch/mix.h"
@@ -66,6 +68,28 @@ TEST(Ops, ShowThePolicyInForce) {
   const fla::ScopedPolicy policy({.deny = {{"mix.listed_alpha"}}});
   EXPECT_FALSE(status_of("mix").backends.at(0).enabled);
   EXPECT_EQ(status_of("mix").backends.at(0).reason, "named in the deny list");
+}
+
+TEST(Registration, OfABackendNamedOriginalIsRefused) {
+  EXPECT_EQ(fla_test::error_text<fla::ConfigError>([] { (void)add({.name = "original"}); }),
+            "register_backend: a backend of op mix is named 'original', which is what the op's own kernel is "
+            "called: choose another name");
+}
+
+TEST(Registration, AvailabilityMayBeFoundOutByCallsAndForks) {
+  std::string by, in_thread, child;
+  const auto curious = add({.name = "curious", .available = [&] {
+                              by = taker();
+                              std::thread([&] { in_thread = taker(); }).join();
+                              child =
+                                  fla_test::outcome_in_child([] { return taker() == "original" ? 0 : 1; });
+                              const auto inner = add({.name = "inner"});
+                              return fla::Availability::yes();
+                            }});
+  EXPECT_EQ(by, "original");
+  EXPECT_EQ(in_thread, "original");
+  EXPECT_EQ(child, "exit 0");
+  EXPECT_EQ(taker(), "curious");
 }
 
 TEST(Registration, CallsAreRightWhileBackendsComeAndGo) {

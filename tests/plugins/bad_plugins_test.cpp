@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "fla/core/errors.h"
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/plugin.h"
 #include "fla/dispatch/policy.h"
 #include "fla/ops/kda/kda.h"
+#include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/dispatch/captured_log.h"
 #include "tests/plugins/plugin_folder.h"
@@ -107,17 +109,20 @@ const Bad kBad[] = {
     {"throws_int", "its register function threw something that is no std::exception", kRegistered},
     {"registers_nothing", "registers no backend and no function", kRegistered},
     {"duplicate", "it brings backend 'cpu_simd', which op kda has already", kRegistered},
+    {"original",
+     "it brings a backend named 'original', which is what the op's own kernel is called: choose another name",
+     kRegistered},
     {"twice", "it brings backend 'twice', which op kda has already", kRegistered},
 };
 
 INSTANTIATE_TEST_SUITE_P(Written, BadPlugin, testing::ValuesIn(kBad),
                          [](const auto& test) { return test.param.name; });
 
-TEST(BadPluginFile, WithoutTheFunctionIsNoPlugin) {
+TEST(BadPluginFile, WithoutTheFunctionIsRefusedBeforeItsCodeRuns) {
   const PluginFolder folder;
   const fla_test::ScopedEnvironment environment({{"PLUGIN_EVENTS", folder.events_file()}});
   expect_refused(folder.copy("no_symbol"), "has no function fla_plugin");
-  EXPECT_EQ(folder.events(), kUnread);
+  EXPECT_THAT(folder.events(), ElementsAre());
 }
 
 TEST(BadPluginFile, ThatLacksADependencySaysWhich) {
@@ -151,6 +156,14 @@ TEST(BadPluginFile, ThatIsAFolder) {
   const PluginFolder folder;
   std::filesystem::create_directory(folder / "folder.so");
   expect_refused(folder / "folder.so", "is no file");
+}
+
+TEST(BadPluginFile, ThatIsNotThereIsAnError) {
+  const PluginFolder folder;
+  const std::string path = folder / "missing.so";
+  EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] { (void)fla::load_plugin(path); }),
+            "path: expected a plugin's file, got '" + path + "': No such file or directory");
+  EXPECT_EQ(status_of(path).path, "") << "there is nothing to list";
 }
 
 TEST(BadPluginFile, ThatOthersMayWriteTo) {

@@ -56,6 +56,7 @@ const std::map<std::string, std::function<void()>> kRegistrations{
        add("kda", "twice");
        add("kda", "twice");
      }},
+    {"original", [] { add("kda", "original"); }},
     {"unknown_op", [] { add("nothing", "unknown_op"); }},
     {"slot_size", [] { add("kda", "slot_size", 8); }},
 };

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <string>
@@ -91,13 +92,70 @@ TEST(PluginFileReader, TellsFilesThatAreNotThere) {
   EXPECT_EQ(read_plugin_file("/").problem, "is no file");
 }
 
-TEST(PluginPermissions, OfAFileAndItsFolderThatOthersCannotWriteToAreSafe) {
+TEST(PluginFileReader, OpensNeitherPipesNorDevicesNorLinks) {
   const PluginFolder folder;
-  const std::string path = folder.write("plugin.so", "");
-  for (const unsigned mode : {0644u, 0755u, 0400u}) {
-    std::filesystem::permissions(path, std::filesystem::perms{mode});
-    EXPECT_EQ(fla::dispatch::unsafe(path, folder.path()), "");
+  const std::string pipe = folder / "pipe.so";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(read_plugin_file(pipe).problem, "is no file") << "opening it would wait for somebody who writes";
+  EXPECT_EQ(read_plugin_file("/dev/null").problem, "is no file");
+  std::filesystem::create_symlink(built("acme"), folder / "link.so");
+  EXPECT_EQ(read_plugin_file(folder / "link.so").problem, "is no file");
+}
+
+TEST(PluginFileReader, SaysWhetherALibraryHasThePluginsFunction) {
+  EXPECT_EQ(read_plugin_file(built("acme")).has_entry, true);
+  EXPECT_EQ(read_plugin_file(built("defective")).has_entry, true);
+  const PluginFile other = read_plugin_file(built("no_symbol"));
+  EXPECT_EQ(other.has_entry, false);
+  EXPECT_EQ(other.problem, "has no function fla_plugin");
+  EXPECT_TRUE(other.is_other_library());
+}
+
+TEST(PluginFileReader, RefusesProgramHeadersThatWrapAround) {
+  const PluginFolder folder;
+  const std::string bytes = fla::testing::read_bytes(built("acme"));
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::size_t load = 0;  // the place of the second segment that is loaded
+  int seen = 0, index = -1;
+  for (int i = 0; i < header.e_phnum && seen < 2; ++i) {
+    load = header.e_phoff + static_cast<std::size_t>(i) * sizeof(Elf64_Phdr);
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + load, sizeof segment);
+    if (segment.p_type == PT_LOAD && ++seen == 2) index = i;
   }
+  ASSERT_EQ(seen, 2);
+  const auto with = [&](auto change) {
+    std::string spoilt = bytes;
+    Elf64_Phdr segment;
+    std::memcpy(&segment, spoilt.data() + load, sizeof segment);
+    change(segment);
+    std::memcpy(spoilt.data() + load, &segment, sizeof segment);
+    return read_plugin_file(folder.write("wraps.so", spoilt)).problem;
+  };
+  const std::string why = "is damaged: its program header " + std::to_string(index) + " makes no sense";
+  EXPECT_EQ(with([](Elf64_Phdr&) {}), "");
+  EXPECT_EQ(with([](Elf64_Phdr& its) { its.p_offset = ~std::uint64_t{0} - 15; }), why);
+  EXPECT_EQ(with([](Elf64_Phdr& its) { its.p_filesz = its.p_memsz = ~std::uint64_t{0}; }), why);
+  EXPECT_EQ(with([](Elf64_Phdr& its) { its.p_memsz = ~std::uint64_t{0}; }), why);
+  EXPECT_EQ(with([](Elf64_Phdr& its) { its.p_filesz = its.p_memsz + 1; }), why);
+  EXPECT_EQ(with([](Elf64_Phdr& its) { its.p_vaddr = 0; }), why) << "over the one before";
+  std::string spoilt = bytes;
+  header.e_phoff = ~std::uint64_t{0} - 100;
+  std::memcpy(spoilt.data(), &header, sizeof header);
+  EXPECT_EQ(read_plugin_file(folder.write("wraps.so", spoilt)).problem,
+            "is cut short or damaged: its program headers cannot be read");
+}
+
+TEST(PluginFileReader, TellsAFileFromOneThatTookItsPlace) {
+  using fla::dispatch::identity_of;
+  const PluginFolder folder;
+  const std::string path = folder.copy("acme");
+  const auto identity = read_plugin_file(path).identity;
+  EXPECT_EQ(identity_of(path), identity);
+  folder.copy("acme", "other");
+  std::filesystem::rename(folder / "other.so", path);
+  EXPECT_FALSE(identity_of(path) == identity);
 }
 
 TEST(PluginVersion, MustHaveTheLibrarysMajorAndMinor) {

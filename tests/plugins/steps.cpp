@@ -1,3 +1,6 @@
+#include <sys/auxv.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +14,8 @@
 
 /// Does what its words say, one after the other, in a process in which nothing has happened before, and
 /// prints a line for each:
-///     load=PATH  plugins  other  kda=K  explain=K  sum=A  count  policy=BACKEND  reload=PATH  loosen=PATH
+///     secure  load=PATH  plugins  other  kda=K  explain=K  sum=A  count  policy=BACKEND  reload=PATH
+///     loosen=PATH
 namespace other {
 
 struct Args {
@@ -66,6 +70,7 @@ std::string rows(const fla::Explanation& explanation) {
 }
 
 std::string step(const std::string& what, const std::string& value) {
+  if (what == "secure") return std::to_string(::getauxval(AT_SECURE));
   if (what == "load") {
     const fla::PluginStatus status = fla::load_plugin(value);
     return status.state + (status.reason.empty() ? "" : ": " + status.reason);
@@ -104,6 +109,7 @@ std::string step(const std::string& what, const std::string& value) {
 }  // namespace
 
 int main(int count, char** words) {
+  ::alarm(120);  // a step that hangs is a failure
   for (const std::string& word : std::vector<std::string>(words + 1, words + count)) {
     const auto equals = word.find('=');
     const std::string what = word.substr(0, equals),

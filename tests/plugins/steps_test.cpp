@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -65,6 +66,60 @@ TEST(PluginLoading, FileThatSaysNothingIsLoadedOnTheFirstCallOfAnyOp) {
               ElementsAre("load: found", "plugins: sound found", "other: 1", "plugins: sound loaded"));
 }
 
+class CallingPlugin : public testing::TestWithParam<std::pair<std::string, Lines>> {};
+
+TEST_P(CallingPlugin, NeitherHangsNorMissesItsTurn) {
+  const auto& [when, events] = GetParam();
+  const PluginFolder folder;
+  const std::string plugin = folder.copy("calling", when);
+  EXPECT_THAT(steps(folder, {"load=" + plugin, "kda=64", "kda=64", "plugins"}).lines,
+              ElementsAre("load: found", "kda: calling", "kda: calling", "plugins: calling loaded"));
+  EXPECT_EQ(folder.events(), events);
+}
+
+INSTANTIATE_TEST_SUITE_P(When, CallingPlugin,
+                         testing::Values(std::pair{"constructor", Lines{"called"}},
+                                         std::pair{"constructor_child", Lines{"called", "child ended"}},
+                                         std::pair{"available", Lines{"called"}},
+                                         std::pair{"available_thread", Lines{"called"}},
+                                         std::pair{"available_child", Lines{"called", "child ended"}}),
+                         [](const auto& test) { return test.param.first; });
+
+TEST(PluginLoading, LibraryThatIsClosedAgainMayCallFla) {
+  for (const char* when : {"destructor"}) {
+    const PluginFolder folder;
+    const std::string plugin = folder.copy("calling", when);
+    EXPECT_THAT(steps(folder, {"load=" + plugin, "kda=64", "plugins"}).lines,
+                ElementsAre("load: found", "kda: ran",
+                            "plugins: calling refused: its register function threw: to be closed again"));
+    EXPECT_THAT(folder.events(), ElementsAre("called")) << when;
+  }
+}
+
+TEST(PluginLoading, FileThatIsReplacedMeanwhileIsRefused) {
+  const PluginFolder folder;
+  const std::string plugin = folder.copy("calling", "replaced");
+  EXPECT_THAT(steps(folder, {"load=" + plugin, "kda=64", "plugins"}).lines,
+              ElementsAre("load: found", "kda: ran",
+                          "plugins: calling refused: was replaced while it was being loaded"));
+}
+
+TEST(PluginPath, PipesAndLibrariesThatAreNoPluginsAreLeftAlone) {
+  const PluginFolder folder;
+  folder.copy("acme");
+  folder.copy("no_symbol", "support");
+  ASSERT_EQ(::mkfifo((folder / "pipe.so").c_str(), 0600), 0);
+  const Told told =
+      steps(folder, {"plugins", "kda=64", "explain=64", "plugins"}, {{"FLA_PLUGIN_PATH", folder.path()}});
+  const std::string others = "pipe refused: is no file; support refused: has no function fla_plugin";
+  EXPECT_THAT(told.lines, ElementsAre("plugins: acme found; " + others, "kda: acme",
+                                      "explain: acme selected; pipe unavailable: plugin " +
+                                          (folder / "pipe.so") + ": is no file",
+                                      "plugins: acme loaded; " + others));
+  EXPECT_THAT(folder.events(), ElementsAre("opened", "registered", "closed")) << "of acme alone";
+  EXPECT_THAT(told.log, testing::Not(HasSubstr("support"))) << "it serves nothing: nobody has to hear of it";
+}
+
 TEST(PluginLoading, LooksAgainWhetherOthersMayWriteToTheFile) {
   const PluginFolder folder;
   const std::string acme = folder.copy("acme");
@@ -103,6 +158,18 @@ TEST(PluginPath, IsReadAgainWithTheEnvironment) {
   EXPECT_THAT(
       steps(folder, {"kda=64", "reload=" + acme, "plugins", "kda=64", "plugins"}).lines,
       ElementsAre("kda: ran", "reload: done", "plugins: acme found", "kda: acme", "plugins: acme loaded"));
+}
+
+TEST(PluginPath, FolderBelowOneThatOthersMayWriteToIsRefused) {
+  const PluginFolder folder;
+  std::filesystem::create_directories(folder / "open/inner");
+  const std::string plugin = folder / "open/inner/acme.so";
+  std::filesystem::rename(folder.copy("acme"), plugin);
+  std::filesystem::permissions(folder / "open", std::filesystem::perms{0777});
+  EXPECT_THAT(steps(folder, {"kda=64", "plugins"}, {{"FLA_PLUGIN_PATH", folder / "open/inner"}}).lines,
+              ElementsAre("kda: ran", "plugins: acme refused: is reached through " + (folder / "open") +
+                                          ", which others than its owner and root may write to (mode 0777)"));
+  EXPECT_THAT(folder.events(), ElementsAre());
 }
 
 TEST(PluginPath, WhatIsNotThereIsRefusedAndTheProcessGoesOn) {

@@ -223,10 +223,10 @@ def test_counters_say_who_refused_and_why():
     assert 'fla_backend_taken_total{op="kda"' in fla_cpp.counters_prometheus()
 
 
-def test_a_plugin_that_does_not_exist_is_refused_with_a_reason():
-    status = fla_cpp.load_plugin("/nowhere/libacme.so")
-    assert status.state == "refused" and "/nowhere/libacme.so" in status.path
-    assert status.reason and "/nowhere/libacme.so" in [plugin.path for plugin in fla_cpp.plugins()]
+def test_a_plugin_that_does_not_exist_is_an_error():
+    with pytest.raises(fla_cpp.InvalidArgument, match="expected a plugin's file, got '/nowhere/libacme.so': No such file"):
+        fla_cpp.load_plugin("/nowhere/libacme.so")
+    assert "/nowhere/libacme.so" not in [plugin.path for plugin in fla_cpp.plugins()]
 
 
 def test_a_plugin_takes_calls(tmp_path):

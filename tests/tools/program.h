@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,11 +23,12 @@ struct Outcome {
   std::string out, err;
 };
 
-/// How a program is run: extra variables on top of this process's, none of whose FLA_* it sees, and whether
-/// its standard error is a terminal.
+/// How a program is run: extra variables on top of this process's, none of whose FLA_* it sees, whether its
+/// standard error is a terminal, and as which user, which root alone can choose.
 struct Setting {
   std::map<std::string, std::string> variables{};
   bool terminal = false;
+  std::optional<unsigned> user{};
 };
 
 namespace detail {
@@ -89,7 +92,9 @@ inline Outcome run_program(std::vector<std::string> words, const Setting& settin
     ::dup2(nothing, STDIN_FILENO);
     ::dup2(out[1], STDOUT_FILENO);
     ::dup2(err[1], STDERR_FILENO);
-    ::execve(arguments[0], arguments.data(), environment.data());
+    const bool is_other = !setting.user || (::setgroups(0, nullptr) == 0 && ::setgid(*setting.user) == 0 &&
+                                            ::setuid(*setting.user) == 0);
+    if (is_other) ::execve(arguments[0], arguments.data(), environment.data());
     ::_exit(127);
   }
   ::close(out[1]);
