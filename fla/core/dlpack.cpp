@@ -19,6 +19,27 @@ struct Export {
 
 }  // namespace
 
+TensorView dlpack::view_of(const Tensor& tensor, DType dtype, fla::Device device, std::string_view argument) {
+  if (tensor.ndim < 0 || tensor.ndim > TensorView::kMaxRank) {
+    throw InvalidArgument(argument, "expected 0 to " + std::to_string(TensorView::kMaxRank) +
+                                        " dimensions, got " + std::to_string(tensor.ndim));
+  }
+  if (tensor.ndim > 0 && tensor.shape == nullptr) {
+    throw InvalidArgument(
+        argument, "expected a shape of " + std::to_string(tensor.ndim) + " dimensions, got a null pointer");
+  }
+  const std::span<const std::int64_t> shape(tensor.shape, static_cast<std::size_t>(tensor.ndim));
+  // Nothing plus an offset must not look like memory.
+  void* data = tensor.data == nullptr ? nullptr : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  try {
+    return tensor.strides == nullptr
+               ? TensorView(data, dtype, shape, device)
+               : TensorView(data, dtype, shape, std::span(tensor.strides, shape.size()), device);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(argument, error.what());
+  }
+}
+
 Tensor Tensor::from_dlpack(DLManagedTensor* opaque) {
   if (opaque == nullptr) throw InvalidArgument("dlpack", "expected a tensor, got a null pointer");
   auto* managed = reinterpret_cast<dlpack::ManagedTensor*>(opaque);
@@ -36,16 +57,7 @@ Tensor Tensor::from_dlpack(DLManagedTensor* opaque) {
                                         std::to_string(source.device.type) + " and index " +
                                         std::to_string(source.device.id));
   }
-  if (source.ndim < 0 || source.ndim > TensorView::kMaxRank) {
-    throw InvalidArgument("dlpack", "expected at most " + std::to_string(TensorView::kMaxRank) +
-                                        " dimensions, got " + std::to_string(source.ndim));
-  }
-  const std::span<const std::int64_t> shape(source.shape, static_cast<std::size_t>(source.ndim));
-  void* data = static_cast<std::byte*>(source.data) + source.byte_offset;
-  const TensorView view =
-      source.strides == nullptr
-          ? TensorView(data, *dtype, shape, *device)
-          : TensorView(data, *dtype, shape, std::span(source.strides, shape.size()), *device);
+  const TensorView view = dlpack::view_of(source, *dtype, *device, "dlpack");
   std::shared_ptr<void> owner(managed, [](void* memory) {
     auto* tensor = static_cast<dlpack::ManagedTensor*>(memory);
     if (tensor->deleter != nullptr) tensor->deleter(tensor);

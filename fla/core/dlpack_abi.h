@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "fla/core/device.h"
 #include "fla/core/dtype.h"
+#include "fla/core/export.h"
+#include "fla/core/tensor.h"
 
 /// DLPack's binary layout (its version 0 structs, which every exporter still speaks, and what version 1 put
 /// around them), under names of our own: the public header only forward-declares DLManagedTensor, so that a
@@ -93,5 +96,9 @@ inline std::optional<fla::Device> device_of(Device device) {
 }
 
 inline Device device_of(fla::Device device) { return {device.is_cpu() ? kCpu : kCuda, device.index}; }
+
+/// Where the tensor lies and how. Throws InvalidArgument, with that argument's name, for sizes and strides
+/// that nothing in memory has.
+FLA_API TensorView view_of(const Tensor& tensor, DType dtype, fla::Device device, std::string_view argument);
 
 }  // namespace fla::dlpack

@@ -79,13 +79,7 @@ TensorView view_of(const Argument& argument, const dlpack::Tensor& tensor) {
     throw InvalidArgument(argument.name, "expected a tensor on the CPU or a CUDA device, got DLPack's type " +
                                              std::to_string(tensor.device.type));
   }
-  check_rank(argument, tensor.ndim);
-  const std::span<const std::int64_t> shape(tensor.shape, static_cast<std::size_t>(tensor.ndim));
-  void* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
-  return aligned(argument,
-                 tensor.strides == nullptr
-                     ? TensorView(data, *dtype, shape, *device)
-                     : TensorView(data, *dtype, shape, std::span(tensor.strides, shape.size()), *device));
+  return aligned(argument, dlpack::view_of(tensor, *dtype, *device, argument.name));
 }
 
 [[noreturn]] void not_exported(const Argument& argument, PyObject* object) {

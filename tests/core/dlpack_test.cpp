@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "fla/core/dlpack_abi.h"
@@ -170,9 +172,9 @@ TEST(FromDlpack, RefusesABadRankAndLeavesItToTheCaller) {
   foreign.strides.assign(6, 1);
   foreign.managed.tensor.shape = foreign.shape.data();
   foreign.managed.tensor.strides = foreign.strides.data();
-  for (const int rank : {6, -1, 1 << 30}) {
+  for (const int rank : {6, -1, 1 << 30, std::numeric_limits<int>::min()}) {
     foreign.managed.tensor.ndim = rank;
-    EXPECT_THROW(Tensor::from_dlpack(foreign.get()), InvalidArgument) << rank;
+    EXPECT_EQ(foreign.refusal(), "dlpack: expected 0 to 5 dimensions, got " + std::to_string(rank));
   }
   EXPECT_EQ(foreign.deleted, 0);
 }
@@ -180,8 +182,46 @@ TEST(FromDlpack, RefusesABadRankAndLeavesItToTheCaller) {
 TEST(FromDlpack, RefusesANegativeSizeAndLeavesItToTheCaller) {
   Foreign foreign;
   foreign.shape[1] = -3;
-  EXPECT_THROW(Tensor::from_dlpack(foreign.get()), InvalidArgument);
+  EXPECT_EQ(foreign.refusal(), "dlpack: shape: expected sizes of 0 and above, got [2, -3, 4]");
   EXPECT_EQ(foreign.deleted, 0);
+}
+
+TEST(FromDlpack, RefusesAMissingShapeAndLeavesItToTheCaller) {
+  Foreign foreign;
+  foreign.managed.tensor.shape = nullptr;
+  EXPECT_EQ(foreign.refusal(), "dlpack: expected a shape of 3 dimensions, got a null pointer");
+  EXPECT_EQ(foreign.deleted, 0);
+}
+
+TEST(FromDlpack, RefusesSizesWhoseProductOverflowsAndLeavesThemToTheCaller) {
+  Foreign foreign;
+  foreign.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40, 4};
+  const std::string too_large = "[1099511627776, 1099511627776, 4]";
+  EXPECT_EQ(foreign.refusal(), "dlpack: shape: " + too_large + " has more bytes than memory can have");
+  foreign.managed.tensor.strides = nullptr;
+  EXPECT_EQ(foreign.refusal(), "dlpack: shape: " + too_large + " has more bytes than memory can have");
+  EXPECT_EQ(foreign.deleted, 0);
+}
+
+TEST(FromDlpack, RefusesStridesThatReachBeyondMemoryAndLeavesThemToTheCaller) {
+  Foreign foreign;
+  foreign.strides[0] = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THAT(foreign.refusal(), testing::HasSubstr("reach further than memory does"));
+  EXPECT_EQ(foreign.deleted, 0);
+}
+
+TEST(FromDlpack, NeedsNoShapeForASingleNumber) {
+  Foreign foreign;
+  foreign.managed.tensor.ndim = 0;
+  foreign.managed.tensor.shape = foreign.managed.tensor.strides = nullptr;
+  EXPECT_EQ(Tensor::from_dlpack(foreign.get()).numel(), 1);
+}
+
+TEST(FromDlpack, NoMemoryStaysNoMemoryWhateverTheOffset) {
+  Foreign foreign;
+  foreign.managed.tensor.data = nullptr;
+  foreign.managed.tensor.byte_offset = 64;
+  EXPECT_EQ(Tensor::from_dlpack(foreign.get()).data(), nullptr);
 }
 
 TEST(ToDlpack, ExportsTheSameMemory) {

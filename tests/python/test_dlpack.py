@@ -110,17 +110,87 @@ def test_a_device_that_fla_does_not_have_is_refused():
         fla_cpp.kda(Elsewhere(call[0], (METAL, 0)), *call[1:])
 
 
-def on_device(values, device):
-    """A capsule whose tensor says that it lies on that device; leaves it to the capsule to free it."""
+class Tensor(ctypes.Structure):
+    """DLPack's."""
 
-    class Tensor(ctypes.Structure):
-        _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32),
+        ("device_index", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
 
-    capsule = values.__dlpack__()
+
+def inside(capsule):
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    Tensor.from_address(get(capsule, b"dltensor")).device = device
+    return Tensor.from_address(get(capsule, b"dltensor"))
+
+
+def on_device(values, device):
+    """A capsule whose tensor says that it lies on that device; leaves it to the capsule to free it."""
+    capsule = values.__dlpack__()
+    inside(capsule).device = device
     return capsule
+
+
+def no_dimensions(tensor):
+    tensor.ndim = -1
+
+
+def too_many_dimensions(tensor):
+    tensor.ndim = 2**30
+
+
+def no_shape(tensor):
+    tensor.shape = None
+
+
+def a_negative_size(tensor):
+    tensor.shape[1] = -3
+
+
+def sizes_beyond_memory(tensor):
+    tensor.shape[0] = tensor.shape[1] = 2**40
+
+
+def strides_beyond_memory(tensor):
+    tensor.strides = ctypes.cast((ctypes.c_int64 * 4)(2**62, 2**62, 2**62, 2**62), ctypes.POINTER(ctypes.c_int64))
+
+
+def no_memory(tensor):
+    tensor.data, tensor.byte_offset = None, 64
+
+
+@pytest.mark.parametrize(
+    "damage, sentence",
+    [
+        (no_dimensions, "q: expected 0 to 5 dimensions, got -1"),
+        (too_many_dimensions, "q: expected 0 to 5 dimensions, got 1073741824"),
+        (no_shape, "q: expected a shape of 4 dimensions, got a null pointer"),
+        (a_negative_size, "q: shape: expected sizes of 0 and above, got [1, -3, 2, 16]"),
+        (sizes_beyond_memory, "q: shape: [1099511627776, 1099511627776, 2, 16] has more bytes than memory can have"),
+        (strides_beyond_memory, "q: strides: [4611686018427387904, 4611686018427387904, 4611686018427387904, "
+                                "4611686018427387904] of sizes [1, 20, 2, 16] reach further than memory does"),
+        (no_memory, "q: expected f32[1, 20, 2, 16] on cpu, got a null pointer"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_tensor_that_cannot_be_is_refused(damage, sentence):
+    class Damaged(Array):
+        def __dlpack__(self, **options):
+            capsule = self.values.__dlpack__()
+            damage(inside(capsule))
+            return capsule
+
+    call = cases.random_call()
+    with pytest.raises(fla_cpp.InvalidArgument) as raised:
+        fla_cpp.kda(Damaged(call[0]), *call[1:])
+    assert str(raised.value) == sentence and raised.value.argument == "q"
 
 
 def test_what_an_array_says_about_itself_is_in_the_error():

@@ -144,3 +144,14 @@ def test_a_subclass_gives_plain_arrays():
 
     call = [x.view(Mine) for x in cases.random_call()]
     assert type(fla_cpp.kda(*call)[0]) is np.ndarray
+
+
+@by_name
+@pytest.mark.parametrize("sizes", [{"T": 0}, {"B": 0}, {"B": 0, "T": 0}], ids=str)
+def test_empty_outputs_may_have_any_strides(function, sizes):
+    call = cases.random_call(**({"B": 2, "T": 3} | sizes))
+    out = np.empty(call[2].shape, np.float32)
+    assert function(*call, out=out)[0] is out
+    assert function(*call, out=np.broadcast_to(np.float32(0), out.shape).copy())[0].shape == out.shape
+    zero = np.lib.stride_tricks.as_strided(np.empty(1, np.float32), out.shape, (0, 0, 0, 0))
+    assert function(*call, out=zero)[0] is zero
