@@ -7,6 +7,7 @@
 #include "fla/core/errors.h"
 #include "fla/python/errors.h"
 #include "fla/python/exported_tensor.h"
+#include "fla/python/imported.h"
 #include "fla/python/torch_api.h"
 
 namespace py = pybind11;
@@ -20,19 +21,22 @@ std::string type_name(PyObject* object) {
   return module == "builtins" ? name : module + "." + name;
 }
 
-py::object imported(const char* module) {
-  const py::dict modules = py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict());
-  return modules.contains(module) ? py::object(modules[module]) : py::object();
-}
+/// What the module uses of NumPy, once somebody has imported it; kept for calls that come while the
+/// interpreter ends and the modules are gone.
+struct Numpy {
+  PyTypeObject* array = nullptr;
+  PyObject* asarray = nullptr;
+};
 
-/// numpy.ndarray, once somebody has imported NumPy.
-PyTypeObject* numpy_array() {
-  static PyTypeObject* type = nullptr;
-  if (type == nullptr) {
-    if (const py::object numpy = imported("numpy"); numpy && py::hasattr(numpy, "ndarray"))
-      type = reinterpret_cast<PyTypeObject*>(py::object(numpy.attr("ndarray")).release().ptr());
+const Numpy& numpy() {
+  static Numpy kept;
+  if (kept.array == nullptr) {
+    if (const py::object module = imported("numpy"); module && py::hasattr(module, "ndarray")) {
+      kept.asarray = py::object(module.attr("asarray")).release().ptr();
+      kept.array = reinterpret_cast<PyTypeObject*>(py::object(module.attr("ndarray")).release().ptr());
+    }
   }
-  return type;
+  return kept;
 }
 
 /// The package that an array's type is from: "cupy", "jaxlib".
@@ -131,8 +135,8 @@ py::object from_dlpack_of(PyObject* like) {
 Kind kind_of(PyObject* object, std::string_view argument) {
   const TorchApi* torch = torch_api();
   if (torch != nullptr && torch->is_plain(object)) return Kind::torch;
-  PyTypeObject* numpy = numpy_array();
-  if (numpy != nullptr && PyObject_TypeCheck(object, numpy)) return Kind::numpy;
+  PyTypeObject* numpy_array = numpy().array;
+  if (numpy_array != nullptr && PyObject_TypeCheck(object, numpy_array)) return Kind::numpy;
   if (torch != nullptr && PyObject_TypeCheck(object, torch->tensor)) return Kind::torch;
   if (!PyObject_HasAttrString(object, "__dlpack__")) {
     throw py::type_error(std::string(argument) +
@@ -262,7 +266,7 @@ py::object to_array(Kind kind, PyObject* like, Tensor tensor, Stream stream, PyO
   const bool bf16 = tensor.dtype() == DType::bf16;
   const py::object exported = py::cast(ExportedTensor{std::move(tensor), stream});
   if (kind == Kind::numpy) {
-    const py::object array = imported("numpy").attr("asarray")(exported);
+    const py::object array = py::reinterpret_borrow<py::object>(numpy().asarray)(exported);
     return bf16 ? py::object(array.attr("view")(py::handle(numpy_bf16))) : array;
   }
   const py::object from_dlpack = from_dlpack_of(like);

@@ -5,6 +5,7 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
+#include "fla/python/gil.h"
 #include "fla/python/scope.h"
 #include "fla/python/torch_api.h"
 
@@ -12,17 +13,6 @@ namespace py = pybind11;
 
 namespace fla::python {
 namespace {
-
-class ReleasedGil {
- public:
-  ReleasedGil() : state_(PyEval_SaveThread()) {}
-  ~ReleasedGil() { PyEval_RestoreThread(state_); }
-  ReleasedGil(const ReleasedGil&) = delete;
-  ReleasedGil& operator=(const ReleasedGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
 
 [[noreturn]] void wrong_type(const Argument& argument, const char* expected, PyObject* got) {
   throw py::type_error(std::string(argument.name) + ": expected " + expected + ", got " +

@@ -4,6 +4,7 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/core/dlpack_abi.h"
+#include "fla/python/gil.h"
 
 namespace py = pybind11;
 
@@ -91,7 +92,7 @@ py::capsule ExportedTensor::dlpack(const py::object& consumer, const py::object&
   }
   if (!copy.is_none() && copy.cast<bool>()) throw py::buffer_error("copy: expected False or None, got True");
   if (!tensor.device().is_cpu() && !wants_no_wait(consumer) && stream_of(consumer).handle != stream.handle) {
-    const py::gil_scoped_release released;
+    const ReleasedGil released;
     synchronize(tensor.device(), stream);
   }
   return make_capsule(tensor);

@@ -12,13 +12,14 @@
 #include "fla/dispatch/plugin.h"
 #include "fla/dispatch/registry.h"
 #include "fla/dispatch/registry_snapshot.h"
+#include "fla/python/gil.h"
 
 namespace py = pybind11;
 
 namespace fla::python {
 namespace {
 
-using Unlocked = py::call_guard<py::gil_scoped_release>;
+using Unlocked = py::call_guard<ReleasedGil>;
 
 void add_explanation(py::module_& module) {
   py::class_<Explanation> explanation(module, "Explanation", "What would become of a call, and why.");

@@ -6,6 +6,7 @@
 #include "fla/python/call.h"
 #include "fla/python/errors.h"
 #include "fla/python/exported_tensor.h"
+#include "fla/python/imported.h"
 #include "fla/python/inspection.h"
 #include "fla/python/op.h"
 #include "fla/python/scope.h"
@@ -132,6 +133,7 @@ double repeat(std::string_view name, const py::tuple& values, std::int64_t count
 
 PYBIND11_MODULE(_fla_cpp, module) {
   using namespace fla::python;
+  keep_imports();
   add_errors(module);
   add_exported_tensor(module);
   add_scope(module);

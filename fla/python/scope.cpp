@@ -5,6 +5,8 @@
 #include <string>
 #include <type_traits>
 
+#include "fla/python/gil.h"
+
 namespace py = pybind11;
 
 namespace fla::python {
@@ -121,11 +123,11 @@ void add_scope(py::module_& module) {
 
   module.def("check_scope", [] {
     const Scope scope;
-    const py::gil_scoped_release released;
+    const ReleasedGil released;
     const Scope::Policies policies(scope);
   });
-  module.def("set_policy", &set_policy, py::call_guard<py::gil_scoped_release>());
-  module.def("current_policy", &current_policy, py::call_guard<py::gil_scoped_release>(),
+  module.def("set_policy", &set_policy, py::call_guard<ReleasedGil>());
+  module.def("current_policy", &current_policy, py::call_guard<ReleasedGil>(),
              "What the config file, its rules left out, the environment and set_policy amount to.");
 }
 

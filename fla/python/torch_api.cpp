@@ -1,6 +1,8 @@
 #include "fla/python/torch_api.h"
 
-#include <pybind11/pybind11.h>
+#include <memory>
+
+#include "fla/python/imported.h"
 
 namespace py = pybind11;
 
@@ -33,9 +35,9 @@ TorchApi* load(const py::object& torch) {
 const TorchApi* torch_api() {
   static TorchApi* api = nullptr;
   if (api == nullptr) {
-    const py::dict modules = py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict());
-    if (!modules.contains("torch")) return nullptr;
-    api = load(modules["torch"]);
+    const py::object torch = imported("torch");
+    if (!torch) return nullptr;
+    api = load(torch);
   }
   return api;
 }

@@ -7,6 +7,7 @@ import sys
 
 from fla_cpp import _compatibility
 
+_modules = sys.modules  # which sys itself has no more when an interpreter ends
 STREAM_DOC = "the CUDA stream: an object of torch's or CuPy's, or a handle; the current one when left out"
 
 
@@ -68,7 +69,7 @@ def _refuse(argument, expected, got):
 
 def _tracing():
     """Whether torch.compile or torch.export is reading the code that calls. Until torch is imported nobody is."""
-    if "torch" not in sys.modules:
+    if "torch" not in _modules:
         return False
     from fla_cpp import torch_ops
 
