@@ -39,6 +39,7 @@ void add_errors(py::module_& module) {
       make(module, "InvalidArgument",
            "An argument of a call is wrong; `argument` is its name. Nothing has run and nothing was written.",
            with(base, PyExc_ValueError));
+  py::setattr(invalid_argument, "argument", py::str());
   config_error = make(module, "ConfigError", "A setting is wrong. The settings that were in force stay.",
                       with(base, PyExc_ValueError));
   backend_error =

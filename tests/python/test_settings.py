@@ -13,6 +13,7 @@ import cases
 import fla_cpp
 import numpy as np
 import pytest
+from fla_cpp import _fla_cpp
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +95,66 @@ def test_a_policy_object_may_be_used_again_and_inside_itself():
     assert selected() == "cpu_simd"
     with original:
         assert selected() == "original"
+
+
+def test_a_policy_object_may_be_shared_by_threads():
+    original = fla_cpp.policy(disable_dispatch=True)
+    entered, left, seen = threading.Event(), threading.Event(), []
+
+    def other():
+        with original:
+            entered.set()
+            left.wait()
+            seen.append(selected())
+        seen.append(selected())
+
+    thread = threading.Thread(target=other)
+    with original:
+        thread.start()
+        entered.wait()
+    assert selected() == "cpu_simd"
+    left.set()
+    thread.join()
+    assert seen == ["original", "cpu_simd"]
+
+
+def test_a_policy_object_may_be_shared_by_tasks():
+    original = fla_cpp.policy(disable_dispatch=True)
+
+    async def within(entered, leave):
+        with original:
+            entered.set()
+            await leave.wait()
+            inside = selected()
+        return inside, selected()
+
+    async def crosswise():
+        events = [asyncio.Event() for _ in range(4)]
+        first = asyncio.create_task(within(*events[:2]))
+        await events[0].wait()
+        second = asyncio.create_task(within(*events[2:]))
+        await events[2].wait()
+        events[1].set()
+        results = [await first]
+        events[3].set()
+        return [*results, await second, selected()]
+
+    expected = ("original", "cpu_simd")
+    assert asyncio.run(crosswise()) == [expected, expected, "cpu_simd"]
+
+
+def test_policies_of_generators_may_end_in_any_order():
+    def within(**settings):
+        with fla_cpp.policy(**settings):
+            yield
+
+    first, second = within(enable={"cpu_simd": False}), within(disable_dispatch=False)
+    next(first), next(second)
+    assert selected() == "original"
+    first.close()
+    assert selected() == "cpu_simd"
+    second.close()
+    assert _fla_cpp.scope.get() is None
 
 
 def test_a_call_obeys_the_policy():

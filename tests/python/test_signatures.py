@@ -6,6 +6,7 @@ import inspect
 from pathlib import Path
 
 import fla_cpp
+import numpy as np
 import pytest
 from fla_cpp import _compatibility, _fla_cpp
 
@@ -66,9 +67,48 @@ def stubs():
     return ast.parse(path.read_text()).body
 
 
-def test_the_stubs_have_every_public_name():
-    names = {node.name for node in stubs() if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    assert set(fla_cpp.__all__) <= names
+def public(nodes):
+    """Names that a stub declares; what it imports and what begins with an underscore is its own."""
+    for node in nodes:
+        if isinstance(node, ast.AnnAssign):
+            yield node.target.id, node
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name, node
+
+
+def test_the_stubs_have_the_public_names_and_no_others():
+    names = {name for name, _ in public(stubs())}
+    assert names - {"__version__"} == set(fla_cpp.__all__)
+
+
+def assert_is_there(owner, name, node):
+    assert hasattr(owner, name), f"{owner.__name__}.{name}"
+    there = getattr(owner, name)
+    if isinstance(node, ast.ClassDef):
+        assert isinstance(there, type) and there.__name__ == name
+        assert [base.__name__ for base in there.__bases__] == (
+            [ast.unparse(base) for base in node.bases] or [there.__base__.__name__]
+        )
+        for member, inner in public(node.body):
+            assert_is_there(there, member, inner)
+    elif isinstance(node, ast.FunctionDef) and not any(ast.unparse(d) == "property" for d in node.decorator_list):
+        assert callable(there), f"{owner.__name__}.{name}"
+
+
+@pytest.mark.parametrize("name, node", list(public(stubs())), ids=lambda value: value if isinstance(value, str) else "")
+def test_what_the_stubs_declare_is_there(name, node):
+    assert_is_there(fla_cpp, name, node)
+
+
+def test_types_of_results_are_those_of_the_stubs():
+    call = [np.zeros((1, 1, 1, 16), np.float32)] * 4
+    fla_cpp.kda(*call, call[0][..., 0])
+    explanation = fla_cpp.explain("kda", *call, call[0][..., 0])
+    (op, *_), (row, *_) = fla_cpp.ops(), fla_cpp.counters()
+    assert type(explanation) is fla_cpp.Explanation and type(explanation.rows[0]) is fla_cpp.Explanation.Row
+    assert type(op) is fla_cpp.OpStatus and type(op.backends[0]) is fla_cpp.BackendStatus
+    assert type(row) is fla_cpp.BackendCounters
+    assert type(fla_cpp.current_policy()) is fla_cpp.Policy
 
 
 @by_name
@@ -78,12 +118,3 @@ def test_the_stubs_have_the_functions_own_signature(name):
     defaults = [ast.literal_eval(value) for value in stub.args.defaults + stub.args.kw_defaults]
     assert defaults == [p.default for p in parameters(name).values() if p.default is not p.empty]
     assert ast.unparse(stub.returns) == "tuple[_Array, _Array | None]"
-
-
-def test_the_stubs_of_classes_have_the_attributes_that_are_there():
-    for node in stubs():
-        there = getattr(fla_cpp, getattr(node, "name", ""), None) or getattr(_fla_cpp, getattr(node, "name", ""), None)
-        if isinstance(node, ast.ClassDef) and not issubclass(there, Exception):
-            for member in node.body:
-                name = member.target.id if isinstance(member, ast.AnnAssign) else member.name
-                assert hasattr(there, name), f"{node.name}.{name}"

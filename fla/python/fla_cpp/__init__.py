@@ -16,12 +16,16 @@ if "t" in getattr(sys, "abiflags", ""):
 
 from fla_cpp import _fla_cpp, _signatures
 from fla_cpp._fla_cpp import (
+    BackendCounters,
     BackendError,
+    BackendStatus,
     ConfigError,
     DeviceLost,
     Error,
     Explanation,
     InvalidArgument,
+    OpStatus,
+    PluginStatus,
     Policy,
     Tensor,
     __version__,
@@ -69,30 +73,38 @@ class policy:
 
     def __init__(self, **settings):
         self._policy = Policy(**settings)
-        self._tokens = []
 
     def __enter__(self):
-        token = _fla_cpp.scope.set((*(_fla_cpp.scope.get() or ()), self._policy))
+        _fla_cpp.scope.set((*(_fla_cpp.scope.get() or ()), self._policy))
         try:
             _fla_cpp.check_scope()
         except BaseException:
-            _fla_cpp.scope.reset(token)
+            self.__exit__()
             raise
-        self._tokens.append(token)
         return self._policy
 
     def __exit__(self, *exception):
-        _fla_cpp.scope.reset(self._tokens.pop())
+        # Takes out what was put in last here. The object keeps nothing of it: threads and tasks may share one.
+        policies = list(_fla_cpp.scope.get() or ())
+        for n in reversed(range(len(policies))):
+            if policies[n] is self._policy:
+                del policies[n]
+                break
+        _fla_cpp.scope.set(tuple(policies) or None)
 
 
 __all__ = [
     *_functions,
+    "BackendCounters",
     "BackendError",
+    "BackendStatus",
     "ConfigError",
     "DeviceLost",
     "Error",
     "Explanation",
     "InvalidArgument",
+    "OpStatus",
+    "PluginStatus",
     "Policy",
     "Tensor",
     "counters",
