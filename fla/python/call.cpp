@@ -60,6 +60,28 @@ py::object allocator_of(PyObject* array) {
   return py::reinterpret_borrow<py::object>(function)(py::handle(array));
 }
 
+/// Whether any shape with the right count of numbers is as good as the table's: models keep A_log, [HV], as
+/// [1, 1, HV, 1].
+bool is_list_of_numbers(const Argument& argument) {
+  return argument.kind == ArgumentKind::tensor && argument.shape.first.rank == 1 &&
+         argument.shape.second.rank == 0;
+}
+
+/// The same elements on one axis; the view as it is where no one stride leads from each to the next.
+TensorView on_one_axis(const TensorView& view) {
+  std::int64_t size = 1, stride = 1;
+  for (int axis = view.rank() - 1; axis >= 0; --axis) {
+    if (view.size(axis) == 1) continue;
+    if (size == 1) {
+      stride = view.stride(axis);
+    } else if (view.stride(axis) != stride * size) {
+      return view;
+    }
+    size *= view.size(axis);
+  }
+  return {view.data(), view.dtype(), std::array{size}, std::array{stride}, view.device()};
+}
+
 /// One call's arguments, from Python's values to the op's struct.
 class Call {
  public:
@@ -130,7 +152,8 @@ bool Call::is_for_torchs_dispatcher() const {
 void Call::take_tensor(std::size_t row, PyObject* value) {
   const Argument& argument = op_.table[row];
   const Kind kind = kind_of(value, argument.name);
-  const TensorView view = arrays_.view(argument, value, kind, stream_);
+  TensorView view = arrays_.view(argument, value, kind, stream_);
+  if (is_list_of_numbers(argument) && view.rank() != 1) view = on_one_axis(view);
   if (first_ == nullptr) {
     first_ = value;
     kind_ = kind;

@@ -1,13 +1,16 @@
-"""A script that was written for flash-linear-attention runs with only its import changed."""
+"""A script that was written for flash-linear-attention runs with only its import changed, and what that library refuses
+is refused."""
 
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import cases
+import fla_cpp
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from test_torch import assert_agrees, golden_call
+from test_torch import assert_agrees, golden_call, random_call
 
 SCRIPT = Path(__file__).parent / "scripts/kda_for_flash_linear_attention.py"
 THEIRS, OURS = "from fla.ops.kda import chunk_kda", "from fla_cpp import chunk_kda"
@@ -47,3 +50,90 @@ def test_prefill_by_position_is_the_same(script, path):
 def test_generating_token_by_token_agrees(script, path):
     case, call, expected = read(path)
     assert_agrees(script.generate(call, call["q"].shape[1] // 2), expected, case.tolerance)
+
+
+by_function = pytest.mark.parametrize(
+    "function", [fla_cpp.kda, fla_cpp.chunk_kda, fla_cpp.fused_recurrent_kda], ids=lambda f: f.__name__
+)
+
+
+@by_function
+def test_the_old_name_of_state_v_first_works_and_warns_where_it_is_used(function):
+    call = random_call(V=8)
+    with pytest.warns(DeprecationWarning, match="transpose_state_layout is the old name of state_v_first") as caught:
+        state = function(*call, output_final_state=True, transpose_state_layout=True)[1]
+    assert [warning.filename for warning in caught] == [__file__]
+    assert torch.equal(state, function(*call, output_final_state=True, state_v_first=True)[1])
+    with pytest.warns(DeprecationWarning):
+        state = function(*call, output_final_state=True, transpose_state_layout=False)[1]
+    assert torch.equal(state, function(*call, output_final_state=True)[1])
+
+
+@by_function
+def test_the_old_and_the_new_name_together_are_refused(function):
+    with pytest.raises(ValueError, match="transpose_state_layout: expected state_v_first alone, got both") as raised:
+        function(*random_call(), state_v_first=True, transpose_state_layout=True)
+    assert raised.value.argument == "transpose_state_layout"
+
+
+def test_nobody_is_warned_who_uses_the_new_name():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fla_cpp.chunk_kda(*random_call(), state_v_first=True, output_final_state=True)
+
+
+def test_the_old_name_is_compiled_too():
+    call = random_call(V=8)
+
+    def old(*call):
+        return fla_cpp.chunk_kda(*call, output_final_state=True, transpose_state_layout=True)
+
+    torch._dynamo.reset()
+    state = torch.compile(old, fullgraph=True, backend="aot_eager")(*call)[1]
+    assert torch.equal(state, fla_cpp.chunk_kda(*call, output_final_state=True, state_v_first=True)[1])
+
+
+@pytest.mark.parametrize("function", [fla_cpp.kda, fla_cpp.chunk_kda], ids=lambda f: f.__name__)
+def test_chunks_have_32_or_64_tokens(function):
+    call = random_call()
+    assert torch.equal(function(*call, chunk_size=32)[0], function(*call, chunk_size=64)[0])
+    for size in (16, 0, 128, None):
+        with pytest.raises(ValueError, match=f"`chunk_size` must be either 32 or 64, got {size}") as raised:
+            function(*call, chunk_size=size)
+        assert raised.value.argument == "chunk_size"
+
+
+@by_function
+@pytest.mark.parametrize("shape", [(4,), (1, 1, 4, 1), (4, 1), (2, 2), (1, 1, 1, 1, 4)], ids=str)
+def test_A_log_may_have_any_shape(function, shape):
+    call, A_log = random_call(H=2, HV=4), torch.randn(4)
+    expected = function(*call, A_log=A_log, use_gate_in_kernel=True)[0]
+    assert torch.equal(function(*call, A_log=A_log.reshape(shape), use_gate_in_kernel=True)[0], expected)
+    spread = torch.zeros(*shape, 2)
+    spread[..., 0] = A_log.reshape(shape)
+    assert torch.equal(function(*call, A_log=spread[..., 0], use_gate_in_kernel=True)[0], expected)
+
+
+def test_A_log_may_be_a_number_where_there_is_one_head():
+    call, A_log = random_call(H=1), torch.randn(1)
+    expected = fla_cpp.kda(*call, A_log=A_log, use_gate_in_kernel=True)[0]
+    assert torch.equal(fla_cpp.kda(*call, A_log=A_log.squeeze(), use_gate_in_kernel=True)[0], expected)
+
+
+def test_A_log_with_another_count_of_numbers_is_refused():
+    with pytest.raises(ValueError, match=r"A_log: expected shape \[HV=2\], got \[3\]"):
+        fla_cpp.kda(*random_call(), A_log=torch.zeros(1, 1, 3, 1), use_gate_in_kernel=True)
+    with pytest.raises(ValueError, match=r"A_log: expected shape \[HV=4\], got \[2, 2\]"):
+        fla_cpp.kda(*random_call(HV=4), A_log=torch.zeros(2, 3)[:, :2], use_gate_in_kernel=True)
+
+
+def test_A_log_of_any_shape_is_compiled_too():
+    call, A_log = random_call(), torch.randn(2)
+    torch._dynamo.reset()
+    function = torch.compile(
+        lambda A_log: fla_cpp.chunk_kda(*call, A_log=A_log, use_gate_in_kernel=True)[0],
+        fullgraph=True,
+        backend="aot_eager",
+    )
+    expected = fla_cpp.chunk_kda(*call, A_log=A_log, use_gate_in_kernel=True)[0]
+    assert torch.equal(function(A_log.reshape(1, 1, 2, 1)), expected)

@@ -32,11 +32,16 @@ EXTRAS = {
     "cp_context": ("None", "must be None", "if cp_context is not None: _refuse('cp_context', 'None', cp_context)"),
     "use_graph": ("False", "changes nothing: calls can be captured in a CUDA graph as they are", ""),
     "max_num_seqs": ("None", "changes nothing", ""),
-    "chunk_size": ("64", "changes nothing: results do not depend on it", ""),
+    "chunk_size": (
+        "64",
+        "32 or 64; changes nothing: results do not depend on it",
+        "if chunk_size != 64 and chunk_size != 32: _refuse_chunk_size(chunk_size)",
+    ),
     "transpose_state_layout": (
         "None",
-        "the old name of state_v_first",
-        "if transpose_state_layout is not None: state_v_first = transpose_state_layout",
+        "the old name of state_v_first, which warns",
+        "if transpose_state_layout is not None:"
+        " state_v_first = _of_old_name('transpose_state_layout', transpose_state_layout, 'state_v_first', state_v_first)",
     ),
 }
 

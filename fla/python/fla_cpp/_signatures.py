@@ -4,6 +4,7 @@ The functions are written as text and compiled: Python itself then checks names 
 what is called costs no more than a call with positions."""
 
 import sys
+import warnings
 
 from fla_cpp import _compatibility
 
@@ -57,14 +58,34 @@ def documentation(function):
     lines = [function["doc"], "", "Arguments, arrays by their shapes:"]
     lines += [f"    {parameter.name}: {parameter.doc}" for parameter in by_position + by_keyword]
     lines += ["", f"Returns a tuple of the arrays that {' and '.join(names)} would hold; None for one not asked for."]
+    lines += ["An array with one axis, indices aside, may come in any shape that has its numbers in a row."]
     lines += ["Arrays are the caller's kind (torch, NumPy, CuPy, JAX, …), and so are the results, without a copy."]
     return "\n".join(lines)
 
 
-def _refuse(argument, expected, got):
+def _invalid(argument, words):
     from fla_cpp import InvalidArgument
 
-    raise InvalidArgument(f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
+    error = InvalidArgument(words)
+    error.argument = argument
+    return error
+
+
+def _refuse(argument, expected, got):
+    raise _invalid(argument, f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
+
+
+def _refuse_chunk_size(got):
+    # flash-linear-attention's words, which programs look for.
+    raise _invalid("chunk_size", f"`chunk_size` must be either 32 or 64, got {got!r}")
+
+
+def _of_old_name(old, value, name, value_by_name):
+    if value_by_name:
+        raise _invalid(old, f"{old}: expected {name} alone, got both: {old} is its old name")
+    if not _tracing():  # TorchDynamo knows no warnings
+        warnings.warn(f"fla_cpp: {old} is the old name of {name}", DeprecationWarning, stacklevel=3)
+    return value
 
 
 def _tracing():
