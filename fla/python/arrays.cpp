@@ -86,6 +86,15 @@ TensorView view_of(const Argument& argument, const dlpack::Tensor& tensor) {
   return aligned(argument, dlpack::view_of(tensor, *dtype, *device, argument.name));
 }
 
+/// Whether its strides are those of numbers that lie between others. A tensor of torch that has the negative
+/// bit is the imaginary part of a conjugate, or else a view that torch knows as one.
+bool may_be_an_imaginary_part(const TensorView& view) {
+  for (int axis = 0; axis < view.rank(); ++axis) {
+    if (view.size(axis) > 1 && view.stride(axis) % 2 != 0) return false;
+  }
+  return true;
+}
+
 [[noreturn]] void not_exported(const Argument& argument, PyObject* object) {
   const std::string words = take_python_error();
   throw InvalidArgument(argument.name,
@@ -148,7 +157,7 @@ Kind kind_of(PyObject* object, std::string_view argument) {
 
 Stream CallStream::of(Kind kind, PyObject* array, Device device) {
   if (found_) return *found_;
-  if (given_ != Py_None) {
+  if (is_given()) {
     found_ = stream_given(given_);
   } else if (kind == Kind::torch && torch_api()->current_stream != nullptr) {
     const py::object handle =
@@ -169,17 +178,35 @@ BorrowedArrays::~BorrowedArrays() {
 
 TensorView BorrowedArrays::view(const Argument& argument, PyObject* object, Kind kind, CallStream& stream) {
   switch (kind) {
-    case Kind::torch: {
-      PyObject* capsule = PyObject_CallOneArg(torch_api()->to_dlpack, object);
-      if (capsule == nullptr) not_exported(argument, object);
-      const TensorView view = view_of_capsule(argument, py::reinterpret_steal<py::object>(capsule));
-      if (!view.device().is_cpu()) stream.of(kind, object, view.device());
-      return view;
-    }
+    case Kind::torch: return view_of_torch(argument, object, stream);
     case Kind::numpy: return view_of_numpy(argument, object);
     case Kind::other: return view_of_other(argument, object, stream);
   }
   return {};
+}
+
+TensorView BorrowedArrays::view_of_torch(const Argument& argument, PyObject* object, CallStream& stream) {
+  const TorchApi& torch = *torch_api();
+  const auto view_of = [&](PyObject* tensor) {
+    PyObject* capsule = PyObject_CallOneArg(torch.to_dlpack, tensor);
+    if (capsule == nullptr) not_exported(argument, object);
+    return view_of_capsule(argument, py::reinterpret_steal<py::object>(capsule));
+  };
+  TensorView view = view_of(object);
+  if ((may_be_an_imaginary_part(view) || torch.is_view(object)) && torch.is_negative(object)) {
+    if (argument.kind == ArgumentKind::output) {
+      throw InvalidArgument(argument.name,
+                            "expected memory that is read as it is, got a tensor with torch's negative bit");
+    }
+    if (!view.device().is_cpu() && stream.is_given()) {
+      throw InvalidArgument(argument.name,
+                            "expected a tensor without torch's negative bit in a call with a stream, got one "
+                            "with it: resolve_neg() makes it one without");
+    }
+    view = view_of(torch.resolve_negative(object).ptr());
+  }
+  if (!view.device().is_cpu()) stream.of(Kind::torch, object, view.device());
+  return view;
 }
 
 TensorView BorrowedArrays::view_of_capsule(const Argument& argument, py::object capsule) {

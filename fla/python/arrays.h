@@ -26,6 +26,7 @@ class CallStream {
   explicit CallStream(PyObject* given) : given_(given) {}
 
   Stream of(Kind kind, PyObject* array, Device device);
+  bool is_given() const { return given_ != Py_None; }
   /// What was found; a null stream when no array is on a GPU.
   Stream known() const { return found_.value_or(Stream{}); }
 
@@ -53,11 +54,12 @@ class BorrowedArrays {
   bool must_wait() const { return must_wait_; }
 
  private:
+  TensorView view_of_torch(const Argument& argument, PyObject* object, CallStream& stream);
   TensorView view_of_capsule(const Argument& argument, pybind11::object capsule);
   TensorView view_of_numpy(const Argument& argument, PyObject* object);
   TensorView view_of_other(const Argument& argument, PyObject* object, CallStream& stream);
 
-  std::array<PyObject*, kMaxArguments + 1> objects_;  // an argument each, and the workspace
+  std::array<PyObject*, 2 * kMaxArguments + 1> objects_;  // one or two an argument, and the workspace
   std::size_t object_count_ = 0;
   std::vector<Py_buffer> buffers_;
   pybind11::object numpy_bf16_;

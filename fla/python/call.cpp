@@ -92,6 +92,8 @@ class Call {
   bool is_for_torchs_dispatcher() const;
   void take_arguments();
   void take_outputs_from_framework();
+  /// Tells torch that tensors of its are about to be written.
+  void count_writes_in_torch() const;
   py::tuple results(std::span<Tensor> tensors) const;
   /// Returns when arrays whose owners do not know of the stream may go.
   void wait_where_needed() const;
@@ -131,20 +133,12 @@ bool Call::is_for_torchs_dispatcher() const {
     subclass = subclass || (!plain && PyObject_TypeCheck(value, torch->tensor));
   }
   if (subclass || !any) return subclass;
-  const auto truth = [](PyObject* function) {
-    const py::object answer = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(function));
-    if (!answer) throw py::error_already_set();
-    return PyObject_IsTrue(answer.ptr()) == 1;
-  };
-  if (torch->mode_count != nullptr && truth(torch->mode_count)) return true;
-  if (!truth(torch->is_grad_enabled)) return false;
-  static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
+  if (torch->has_dispatch_modes() || torch->is_in_forward_mode()) return true;
+  if (!torch->records_gradients()) return false;
   for (std::size_t row = 0; row < op_.table.size(); ++row) {
     PyObject* value = values_[row];
     if (!op_.table[row].is_tensor() || value == Py_None || !torch->is_plain(value)) continue;
-    const py::object wanted = py::reinterpret_steal<py::object>(PyObject_GetAttr(value, requires_grad));
-    if (!wanted) throw py::error_already_set();
-    if (wanted.ptr() == Py_True) return true;
+    if (torch->requires_grad(value)) return true;
   }
   return false;
 }
@@ -223,6 +217,15 @@ void Call::take_outputs_from_framework() {
   }
 }
 
+void Call::count_writes_in_torch() const {
+  const TorchApi* torch = torch_api();
+  if (torch == nullptr) return;
+  for (const ResultRule& rule : op_.results) {
+    if (is_given(rule.output) && torch->is_plain(values_[rule.output]))
+      torch->count_write(values_[rule.output]);
+  }
+}
+
 py::tuple Call::results(std::span<Tensor> tensors) const {
   py::tuple all(op_.results.size());
   for (std::size_t i = 0; i < op_.results.size(); ++i) {
@@ -255,6 +258,7 @@ py::object call(const OpFunction& function, PyObject* const* values, bool direct
   }
   made.take_arguments();
   made.take_outputs_from_framework();
+  if (!directly) made.count_writes_in_torch();
   const Scope scope;
   std::array<Tensor, kMaxResults> tensors;
   {

@@ -17,20 +17,67 @@ PyObject* kept_if_there(const py::object& owner, const char* name) {
 
 /// Never freed: the functions are torch's for as long as the process lives.
 TorchApi* load(const py::object& torch) {
-  const py::object inside = torch.attr("_C");
+  const py::object inside = torch.attr("_C"), tensor = torch.attr("Tensor");
   auto api = std::make_unique<TorchApi>();
-  api->tensor = reinterpret_cast<PyTypeObject*>(kept(torch.attr("Tensor")));
+  api->tensor = reinterpret_cast<PyTypeObject*>(kept(tensor));
   api->parameter = reinterpret_cast<PyTypeObject*>(kept(torch.attr("nn").attr("Parameter")));
   api->to_dlpack = kept(inside.attr("_to_dlpack"));
   api->from_dlpack = kept(inside.attr("_from_dlpack"));
   api->current_stream = kept_if_there(inside, "_cuda_getCurrentRawStream");
-  api->is_grad_enabled = kept(torch.attr("is_grad_enabled"));
   api->mode_count = kept_if_there(inside, "_len_torch_dispatch_stack");
+  api->grad_enabled = kept(torch.attr("is_grad_enabled"));
+  api->view_method = kept(tensor.attr("_is_view"));
+  api->negative_method = kept(tensor.attr("is_neg"));
+  api->resolve_method = kept(tensor.attr("resolve_neg"));
+  api->increment_version = kept(inside.attr("_increment_version"));
+  api->forward_mode = kept(torch.attr("autograd").attr("forward_ad").attr("__dict__"));
+  const py::object property = tensor.attr("requires_grad");
+  if (!Py_IS_TYPE(property.ptr(), &PyGetSetDescr_Type))
+    throw py::type_error("torch.Tensor.requires_grad: expected a getset_descriptor");
+  api->requires_grad_property = reinterpret_cast<PyGetSetDescrObject*>(kept(property))->d_getset;
   api->dispatched = kept(py::module_::import("fla_cpp.torch_ops").attr("dispatched"));
   return api.release();
 }
 
+py::object checked(PyObject* result) {
+  if (result == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
+}
+
+bool is_true(PyObject* answer) { return PyObject_IsTrue(checked(answer).ptr()) == 1; }
+
 }  // namespace
+
+bool TorchApi::has_dispatch_modes() const {
+  return mode_count != nullptr && is_true(PyObject_CallNoArgs(mode_count));
+}
+
+bool TorchApi::is_in_forward_mode() const {
+  static PyObject* const name = PyUnicode_InternFromString("_current_level");
+  PyObject* level = PyDict_GetItemWithError(forward_mode, name);
+  // A module that the interpreter has cleared holds None in the names' places.
+  return level != nullptr && PyLong_Check(level) && PyLong_AsLong(level) >= 0;
+}
+
+bool TorchApi::records_gradients() const { return is_true(PyObject_CallNoArgs(grad_enabled)); }
+
+bool TorchApi::requires_grad(PyObject* object) const {
+  return is_true(requires_grad_property->get(object, requires_grad_property->closure));
+}
+
+bool TorchApi::is_view(PyObject* object) const { return is_true(PyObject_CallOneArg(view_method, object)); }
+
+bool TorchApi::is_negative(PyObject* object) const {
+  return is_true(PyObject_CallOneArg(negative_method, object));
+}
+
+py::object TorchApi::resolve_negative(PyObject* object) const {
+  return checked(PyObject_CallOneArg(resolve_method, object));
+}
+
+void TorchApi::count_write(PyObject* object) const {
+  checked(PyObject_CallOneArg(increment_version, py::make_tuple(py::handle(object)).ptr()));
+}
 
 const TorchApi* torch_api() {
   static TorchApi* api = nullptr;

@@ -5,13 +5,40 @@ Each function has two ops, with the arguments of its table in the table's order:
 may give, and `f_out` with them, which writes into those that are given. Both return a tensor a result; one that was
 not asked for, or that went into the caller's memory, has no elements."""
 
+from functools import partial
+
 import torch
+from torch.autograd import forward_ad
 
 from fla_cpp import _fla_cpp, _signatures
 
-is_compiling = torch.compiler.is_compiling
+# True where TorchDynamo reads it; other tracers bring subclasses or modes, which a call meets by itself.
+is_compiling = torch.compiler.is_dynamo_compiling
 
 _library = torch.library.Library("fla_cpp", "DEF")
+
+
+class _WithoutBackward(torch.autograd.Function):
+    """Results that say so when somebody asks for their gradients."""
+
+    @staticmethod
+    def forward(context, name, run, *given):
+        context.name = name
+        return run(*given)
+
+    @staticmethod
+    def backward(context, *gradients):
+        raise NotImplementedError(
+            f"fla_cpp: {context.name} has no backward; call it under torch.no_grad() or torch.inference_mode()"
+        )
+
+
+def _requires_grad(value):
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _has_tangent(value):
+    return isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None
 
 
 class _Entry:
@@ -95,20 +122,47 @@ class _Entry:
                         sizes["P"] = size
         return sizes
 
+    def differentiate(self, op, keys, *given):
+        """What stands between a call and its kernel where torch keeps track of derivatives."""
+        if forward_ad._current_level >= 0 and any(map(_has_tangent, given)):
+            raise NotImplementedError(f"fla_cpp: {self.name} has no forward-mode derivative; expected no tangents")
+
+        def run(*given):
+            with torch._C._AutoDispatchBelowAutograd():
+                return op.redispatch(keys & torch._C._after_autograd_keyset, *given)
+
+        if not torch.is_grad_enabled() or not any(map(_requires_grad, given)):
+            return run(*given)
+        outputs = given[len(self.inputs) :]
+        for n, output in enumerate(outputs):
+            if _requires_grad(output) and (output.is_leaf or output._is_view() and output._base.is_leaf):
+                kind = "leaf" if output.is_leaf else "view of a leaf"
+                name = self.table[self.outputs[n]]["name"]
+                raise RuntimeError(f"{name}: a {kind} Variable that requires grad is being used in an in-place operation.")
+        if any(output is not None for output in outputs):
+            raise RuntimeError(f"fla_cpp: {self.name} has no backward; expected no outputs in a call with gradients")
+        return _WithoutBackward.apply(self.name, run, *given)
+
+    def count_writes(self, op, keys, *given):
+        for output in given[len(self.inputs) :]:
+            if output is not None:
+                torch.autograd.graph.increment_version(output)
+        with torch._C._AutoDispatchBelowADInplaceOrView():
+            return op.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, *given)
+
     def define(self):
-        message = f"fla_cpp: {self.name} has no backward; call it under torch.no_grad() or torch.inference_mode()"
+        self.op = self._define(self.name, with_outputs=False)
+        self.op_out = self._define(f"{self.name}_out", with_outputs=True)
+        _library.impl(f"{self.name}_out", partial(self.count_writes, self.op_out), "ADInplaceOrView", with_keyset=True)
 
-        def backward(context, *gradients):
-            raise NotImplementedError(message)
-
-        for name, with_outputs in ((self.name, False), (f"{self.name}_out", True)):
-            _library.define(self.schema(name, with_outputs))
-            for device in ("CPU", "CUDA"):
-                _library.impl(name, self.run, device)
-            torch.library.register_fake(f"fla_cpp::{name}", self.fake, lib=_library)
-        torch.library.register_autograd(f"fla_cpp::{self.name}", backward, lib=_library)
-        self.op = getattr(torch.ops.fla_cpp, self.name).default
-        self.op_out = getattr(torch.ops.fla_cpp, f"{self.name}_out").default
+    def _define(self, name, with_outputs):
+        _library.define(self.schema(name, with_outputs))
+        op = getattr(torch.ops.fla_cpp, name).default
+        for device in ("CPU", "CUDA"):
+            _library.impl(name, self.run, device)
+        torch.library.register_fake(f"fla_cpp::{name}", self.fake, lib=_library)
+        _library.impl(name, partial(self.differentiate, op), "Autograd", with_keyset=True)
+        return op
 
 
 _entries = {function["name"]: _Entry(function) for function in _fla_cpp.functions()}
@@ -125,8 +179,6 @@ def dispatched(name, values):
     outputs = [values[i] for i in entry.outputs]
     if all(output is None for output in outputs):
         results = entry.op(*inputs)
-    elif torch.is_grad_enabled() and any(getattr(value, "requires_grad", False) for value in inputs):
-        raise RuntimeError(f"fla_cpp: {name} has no backward; expected no outputs in a call with gradients")
     else:
         results = entry.op_out(*inputs, *outputs)
     return tuple(
