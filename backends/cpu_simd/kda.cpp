@@ -115,7 +115,7 @@ KdaProblem problem_of(const KdaArgs& args, const KdaResult& result) {
         parameters_of(bias, flat ? bias.stride(0) * sizes.K : bias.stride(0), bias.stride(flat ? 0 : 1));
   }
   problem.beta_sigmoid = args.use_beta_sigmoid_in_kernel;
-  problem.beta_gain = args.use_beta_sigmoid_in_kernel && args.allow_neg_eigval ? 2.f : 1.f;
+  problem.beta_gain = args.allow_neg_eigval ? 2.f : 1.f;
   return problem;
 }
 
@@ -155,20 +155,18 @@ class CpuSimdKda final : public KdaBackend {
   }
 
   Verdict chunk_kda_verifier(const KdaArgs& args) const override { return verify(args); }
-  KdaResult chunk_kda(const KdaArgs& args) override {
-    KdaResult result = make_result(args);
-    run_chunked(problem_of(args, result), target());
-    return result;
-  }
+  KdaResult chunk_kda(const KdaArgs& args) override { return run(args, run_chunked); }
 
   Verdict fused_recurrent_kda_verifier(const KdaArgs& args) const override { return verify(args); }
-  KdaResult fused_recurrent_kda(const KdaArgs& args) override {
+  KdaResult fused_recurrent_kda(const KdaArgs& args) override { return run(args, run_recurrent); }
+
+ private:
+  KdaResult run(const KdaArgs& args, void (*kernels)(const KdaProblem&, const Target&)) const {
     KdaResult result = make_result(args);
-    run_recurrent(problem_of(args, result), target());
+    if (result.o.numel() > 0 || result.final_state.defined()) kernels(problem_of(args, result), target());
     return result;
   }
 
- private:
   const Target& target() const {
     const Target* chosen = target_.load(std::memory_order_relaxed);
     if (chosen == nullptr) throw BackendError("cpu_simd is not available", BackendError::Wrote::nothing);

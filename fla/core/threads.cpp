@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -26,10 +27,17 @@ struct Region {
   std::int64_t tasks;
   int threads;
   std::atomic<std::int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error{};
 
-  void work(int thread) {
-    for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;)
-      body(context, task, thread);
+  void work(int thread) noexcept {
+    try {
+      for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;)
+        body(context, task, thread);
+    } catch (...) {
+      next.store(tasks, std::memory_order_relaxed);
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
   }
 };
 
@@ -84,17 +92,20 @@ int num_threads() {
   int count = from_environment.load(std::memory_order_relaxed);
   if (count == kUnread) obey_thread_count(count = thread_count_of_environment());
   if (count != 0) return count;
-  return std::max(1, omp_get_max_threads());
+  return std::clamp(omp_get_max_threads(), 1, kMaxThreads);
 }
 
 void set_num_threads(int count) {
-  if (count < 0) throw InvalidArgument("count", "expected 0 or more threads, got " + std::to_string(count));
+  if (count < 0 || count > kMaxThreads) {
+    throw InvalidArgument(
+        "count", "expected 0 to " + std::to_string(kMaxThreads) + " threads, got " + std::to_string(count));
+  }
   from_program.store(count, std::memory_order_relaxed);
 }
 
 int thread_count_of_environment() {
   const auto value = environment("FLA_NUM_THREADS");
-  return value ? static_cast<int>(parse_number("FLA_NUM_THREADS", *value, 1, 1024)) : 0;
+  return value ? static_cast<int>(parse_number("FLA_NUM_THREADS", *value, 1, kMaxThreads)) : 0;
 }
 
 void obey_thread_count(int count) { from_environment.store(count, std::memory_order_relaxed); }
@@ -108,6 +119,7 @@ void detail::parallel_for(std::int64_t tasks, ParallelBody body, void* context) 
   } else {
     run_on_openmp(region);
   }
+  if (region.error != nullptr) std::rethrow_exception(region.error);
 }
 
 }  // namespace fla

@@ -7,11 +7,14 @@
 
 namespace fla {
 
+/// As many as CPU kernels use at most.
+inline constexpr int kMaxThreads = 1024;
+
 /// How many threads CPU kernels use: FLA_NUM_THREADS, or as many as OpenMP would.
 FLA_API int num_threads();
 
-/// Sets it for the process; 0 goes back to what the environment says. Throws InvalidArgument for a negative
-/// count.
+/// Sets it for the process; 0 goes back to what the environment says. Throws InvalidArgument for a count that
+/// is negative or above kMaxThreads.
 FLA_API void set_num_threads(int count);
 
 /// What FLA_NUM_THREADS says now, 0 when it is not set. Throws ConfigError.
@@ -26,7 +29,9 @@ FLA_API void parallel_for(std::int64_t tasks, ParallelBody body, void* context);
 }  // namespace detail
 
 /// Calls body(task, thread) once for every task in [0, tasks), on up to num_threads() threads, in no
-/// particular order; `thread` is in [0, num_threads()). Returns when all are done. The body must not throw.
+/// particular order; `thread` is in [0, num_threads()). Returns when all are done. What a body throws, the
+/// first of them where several do, is thrown on the calling thread when no body runs any more; tasks that
+/// have not begun by then are left out.
 /// Works in a forked child, whatever the parent's threads were doing; with LLVM's OpenMP runtime (clang
 /// builds) no other thread of the parent may be inside OpenMP at the moment of the fork, since a lock of its
 /// stays taken.

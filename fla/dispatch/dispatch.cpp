@@ -71,6 +71,10 @@ void handle_failure(const FunctionBase& function, const Snapshot& snapshot, cons
     count_failure(candidate, goes_on);
     candidate.breaker->failed(snapshot.breaker, why, for_good, trial);
   };
+  const auto pass_on = [&] {
+    count_failure(candidate, false);
+    if (trial != 0) candidate.breaker->abandoned(trial);
+  };
   try {
     std::rethrow_exception(std::move(exception));
   } catch (const DeviceLost& error) {
@@ -82,8 +86,10 @@ void handle_failure(const FunctionBase& function, const Snapshot& snapshot, cons
     if (!goes_on) throw;
     log(spdlog::level::warn, "[FLA Backend] " + who + ", the call goes on: " + error.what());
   } catch (const Error&) {  // about the call, not about the backend
-    count_failure(candidate, false);
-    if (trial != 0) candidate.breaker->abandoned(trial);
+    pass_on();
+    throw;
+  } catch (const std::bad_alloc&) {  // about the machine
+    pass_on();
     throw;
   } catch (const std::exception& error) {
     failed(error.what(), false);

@@ -3,17 +3,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <new>
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FLA_TEST_HAS_ALLOCATION_HOOK
-#endif
-#endif
 
 namespace {
 
 std::atomic<std::uint64_t> count{0};
+std::atomic<std::size_t> least_that_fails{std::numeric_limits<std::size_t>::max()};
 constinit thread_local std::uint64_t own_count = 0;
 
 void count_one() {
@@ -26,9 +22,13 @@ void count_one() {
 std::uint64_t fla_test::allocations() { return count.load(); }
 std::uint64_t fla_test::allocations_of_this_thread() { return own_count; }
 
+fla_test::FailingAllocations::FailingAllocations(std::size_t least) { least_that_fails.store(least); }
+fla_test::FailingAllocations::~FailingAllocations() {
+  least_that_fails.store(std::numeric_limits<std::size_t>::max());
+}
+
 #ifdef FLA_TEST_HAS_ALLOCATION_HOOK
 
-// ThreadSanitizer has operators of its own, which cannot be replaced, and tells of every allocation.
 #include <sanitizer/allocator_interface.h>
 
 static const int hooked = __sanitizer_install_malloc_and_free_hooks(
@@ -40,6 +40,7 @@ namespace {
 
 void* allocate(std::size_t size, std::size_t alignment) {
   count_one();
+  if (size >= least_that_fails.load(std::memory_order_relaxed)) throw std::bad_alloc();
   void* memory = nullptr;
   if (::posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, size ? size : 1) !=
       0) {

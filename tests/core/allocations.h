@@ -1,6 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+// ThreadSanitizer has operators of its own, which cannot be replaced, and tells of every allocation.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FLA_TEST_HAS_ALLOCATION_HOOK
+#endif
+#endif
 
 namespace fla_test {
 
@@ -10,5 +18,15 @@ std::uint64_t allocations();
 
 /// The same of the calling thread alone.
 std::uint64_t allocations_of_this_thread();
+
+/// While it lives, operator new throws std::bad_alloc for `least` bytes and more, on every thread. Without
+/// effect where FLA_TEST_HAS_ALLOCATION_HOOK is defined.
+class FailingAllocations {
+ public:
+  explicit FailingAllocations(std::size_t least);
+  ~FailingAllocations();
+  FailingAllocations(const FailingAllocations&) = delete;
+  FailingAllocations& operator=(const FailingAllocations&) = delete;
+};
 
 }  // namespace fla_test

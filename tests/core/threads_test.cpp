@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -92,9 +94,40 @@ TEST_F(Threads, CountCanBeSetAndGivenBack) {
   EXPECT_EQ(fla::num_threads(), before);
 }
 
-TEST_F(Threads, NegativeCountIsRefused) {
+TEST_F(Threads, CountsOutOfRangeAreRefused) {
+  fla::set_num_threads(3);
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { fla::set_num_threads(-2); }),
-            "count: expected 0 or more threads, got -2");
+            "count: expected 0 to 1024 threads, got -2");
+  EXPECT_EQ(error_text<fla::InvalidArgument>([] { fla::set_num_threads(100000); }),
+            "count: expected 0 to 1024 threads, got 100000");
+  EXPECT_EQ(fla::num_threads(), 3);
+}
+
+TEST_F(Threads, WhatABodyThrowsReachesTheCaller) {
+  for (const int threads : {1, 4}) {
+    fla::set_num_threads(threads);
+    EXPECT_EQ(error_text<std::out_of_range>([] {
+                fla::parallel_for(1000, [](std::int64_t task, int) {
+                  if (task == 40) throw std::out_of_range("task 40");
+                });
+              }),
+              "task 40");
+    EXPECT_THROW(fla::parallel_for(1000, [](std::int64_t, int) { throw std::bad_alloc(); }), std::bad_alloc);
+    Tally tally(100);
+    tally.run(100);
+    EXPECT_TRUE(tally.each_ran_once()) << "the next region is as any other";
+  }
+}
+
+TEST_F(Threads, TasksBehindAFailureAreLeftOut) {
+  fla::set_num_threads(1);
+  int ran = 0;
+  const auto fail_at_3 = [&](std::int64_t task, int) {
+    ++ran;
+    if (task == 3) throw std::out_of_range("task 3");
+  };
+  EXPECT_THROW(fla::parallel_for(1000, fail_at_3), std::out_of_range);
+  EXPECT_EQ(ran, 4);
 }
 
 TEST_F(Threads, CountComesFromTheEnvironment) {

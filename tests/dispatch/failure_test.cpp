@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -217,6 +218,12 @@ TEST_F(FailureWithBreaker, TriesTheBackendAgainAfterTheCoolDown) {
 TEST_F(FailureWithBreaker, DoesNotHoldAWrongArgumentAgainstTheBackend) {
   error_ = std::make_exception_ptr(fla::InvalidArgument("K", "expected an even number, got 3"));
   for (int i = 0; i < 3; ++i) EXPECT_THROW((void)taker(), fla::InvalidArgument);
+  EXPECT_TRUE(events_.lines().empty());
+}
+
+TEST_F(FailureWithBreaker, DoesNotHoldAMachineWithoutMemoryAgainstTheBackend) {
+  error_ = std::make_exception_ptr(std::bad_alloc());
+  for (int i = 0; i < 3; ++i) EXPECT_THROW((void)taker(), std::bad_alloc);
   EXPECT_TRUE(events_.lines().empty());
 }
 

@@ -6,8 +6,7 @@
 namespace fla::common {
 
 /// The stages as an original kernel calls them. Made on the thread of the call, used from all threads that
-/// work for it: every one of them obeys the settings of the caller. A stage may throw, so a worker hands its
-/// exceptions over (fla/ops/common/first_error.h).
+/// work for it: every one of them obeys the settings of the caller.
 struct StageSet {
   /// As the settings of this thread have them now: all three of one configuration.
   static StageSet in_force();

@@ -9,7 +9,6 @@
 #include "fla/core/threads.h"
 #include "fla/dispatch/dispatch.h"
 #include "fla/dispatch/registry_state.h"
-#include "fla/ops/common/first_error.h"
 #include "fla/ops/common/gate.h"
 #include "fla/ops/common/norm.h"
 #include "fla/ops/common/rows.h"
@@ -48,14 +47,10 @@ template <class Body>
 void for_each_head(const TensorView& tensor, std::int64_t rows, Body&& body) {
   const std::int64_t heads = tensor.size(2);
   const std::size_t floats = static_cast<std::size_t>(rows * tensor.size(3));
-  FirstError error;  // there may be no memory
   parallel_for(tensor.size(0) * heads, [&](std::int64_t task, int) {
-    error.guard([&] {
-      const HeldScratch scratch(floats);
-      body(task / heads, task % heads, scratch.data());
-    });
+    const HeldScratch scratch(floats);
+    body(task / heads, task % heads, scratch.data());
   });
-  error.rethrow();
 }
 
 }  // namespace

@@ -70,6 +70,8 @@ KdaResult run(const KdaArgs& args, const Kernel& kernel) {
   const Device device = args.q.device();
   check_device(device);
   check_grid(args);
+  if (args.v.numel() == 0 && !args.final_state.defined() && !args.output_final_state)
+    return make_result(args);
   const CurrentDevice current(device.index);
   const CallWorkspace workspace(args.workspace, kernel.workspace(cuda::call_of(args, {})), device,
                                 args.stream);

@@ -5,7 +5,6 @@
 #include "fla/core/errors.h"
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
-#include "fla/ops/common/first_error.h"
 #include "fla/ops/common/gate.h"
 #include "fla/ops/common/rows.h"
 
@@ -151,6 +150,7 @@ KdaResult for_each_kda_head(const KdaArgs& args, std::size_t floats, KdaHeadKern
   const common::StageSet stages = common::StageSet::in_force();
   const KdaSizes sizes = sizes_of(args);
   KdaResult result = make_result(args);
+  if (result.o.numel() == 0 && !result.final_state.defined()) return result;
   // Heads finish one by one: should a stage fail at a later one, the caller's state must not be half new.
   const bool apart = stages.may_fail() && args.final_state.defined() && args.initial_state.defined() &&
                      args.final_state.data() == args.initial_state.data();
@@ -159,20 +159,16 @@ KdaResult for_each_kda_head(const KdaArgs& args, std::size_t floats, KdaHeadKern
     states = Tensor::empty({sizes.N, sizes.HV, result.final_state.size(2), result.final_state.size(3)},
                            result.final_state.dtype());
   }
-  common::FirstError error;
   parallel_for(sizes.N * sizes.HV, [&](std::int64_t task, int) {
-    error.guard([&] {
-      const HeldScratch memory(KdaHead::floats(sizes) + floats);
-      const std::int64_t sequence = task / sizes.HV;
-      const KdaHead head(args, stages, sequence, task % sizes.HV, memory.data());
-      if (head.slots().read < 0) return head.store_zeros(result.o);
-      head.load_state();
-      kernel(head, memory.data() + KdaHead::floats(sizes), result.o);
-      if (states.defined() && head.slots().write >= 0)
-        head.store_state(states, apart ? sequence : head.slots().write);
-    });
+    const HeldScratch memory(KdaHead::floats(sizes) + floats);
+    const std::int64_t sequence = task / sizes.HV;
+    const KdaHead head(args, stages, sequence, task % sizes.HV, memory.data());
+    if (head.slots().read < 0) return head.store_zeros(result.o);
+    head.load_state();
+    kernel(head, memory.data() + KdaHead::floats(sizes), result.o);
+    if (states.defined() && head.slots().write >= 0)
+      head.store_state(states, apart ? sequence : head.slots().write);
   });
-  error.rethrow();
   if (apart) copy_states(args, states, result.final_state);
   return result;
 }

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
+#include <thread>
 
 #include "fla/core/threads.h"
 #include "fla/dispatch/function_backend.h"
@@ -90,6 +92,29 @@ TEST_P(KdaMemory, IsNotAllocatedForStatesInAPool) {
     }
   }
 }
+
+#ifndef FLA_TEST_HAS_ALLOCATION_HOOK
+TEST(KdaWithoutMemory, GivesTheCallerBadAllocFromWhicheverThreadHadNone) {
+  const KdaCase call = make_kda_case({.B = 4, .T = 20, .H = 2, .K = 200, .V = 200});
+  const LaidOut out(call.args.v.shape(), fla::DType::f32);
+  const LaidOut state(call.args.initial_state.shape(), fla::DType::f32);
+  KdaArgs args = call.args;
+  args.out = out;
+  args.final_state = state;
+  for (const int threads : {1, 4}) {
+    fla::set_num_threads(threads);
+    for (const auto& [name, run] : fla_test::kEveryWay) {
+      // A new thread, and the ones that it opens, have no scratch yet.
+      std::thread([&, name = name, run = run] {
+        const fla_test::FailingAllocations failing(64 * 1024);
+        EXPECT_THROW((void)run(args), std::bad_alloc) << name << " on " << threads;
+      }).join();
+    }
+  }
+  fla::set_num_threads(0);
+  fla_test::expect_agreement(args);
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Lengths, KdaMemory, testing::Values(1, 8, 40),
                          [](const auto& test) { return std::string("T") + std::to_string(test.param); });

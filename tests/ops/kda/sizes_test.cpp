@@ -55,4 +55,35 @@ TEST(KdaSizes, NoBatchesGiveEmptyResults) {
   EXPECT_EQ(fla::kda(call.args).o.numel(), 0);
 }
 
+/// As many heads as there are here would take minutes one by one.
+TEST(KdaSizes, NoTokensAreAnsweredAtOnceHoweverManyBatchesThereAre) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 28;
+  const auto empty = [](std::initializer_list<std::int64_t> shape) {
+    return fla::TensorView(nullptr, fla::DType::f32, shape);
+  };
+  const fla::KdaArgs args{.q = empty({kMany, 0, 64, 128}),
+                          .k = empty({kMany, 0, 64, 128}),
+                          .v = empty({kMany, 0, 64, 128}),
+                          .g = empty({kMany, 0, 64, 128}),
+                          .beta = empty({kMany, 0, 64})};
+  for (const auto& [name, run] : fla_test::kEveryWay) {
+    const fla::KdaResult result = run(args);
+    EXPECT_EQ(result.o.view().describe(), "f32[268435456, 0, 64, 128] on cpu") << name;
+    EXPECT_FALSE(result.final_state.defined()) << name;
+  }
+}
+
+TEST(KdaSizes, NoTokensStillHandTheStateOn) {
+  for (const bool given : {false, true}) {
+    expect_agreement(make_kda_case({.B = 3,
+                                    .T = 0,
+                                    .H = 2,
+                                    .K = 8,
+                                    .V = 8,
+                                    .initial_state = given,
+                                    .options = {.output_final_state = true}})
+                         .args);
+  }
+}
+
 }  // namespace
