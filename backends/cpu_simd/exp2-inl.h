@@ -63,7 +63,7 @@ HWY_INLINE void exp2_both(DF d, const VF (&z)[kCount], VF (&up)[kCount], VF (&do
   }
 }
 
-// 2^z for any z: 0 below -126 (-inf included), infinity from 128 on.
+// 2^z for any z: 0 below -126 (-inf included), infinity from 128 on, NaN for NaN, which Min and Max drop.
 HWY_INLINE VF exp2(DF d, VF z) {
   const hn::RebindToSigned<DF> di;
   const VF low = hn::Set(d, -126.f), high = hn::Set(d, 128.f), rounder = hn::Set(d, kRounder);
@@ -77,7 +77,8 @@ HWY_INLINE VF exp2(DF d, VF z) {
   odd = hn::MulAdd(odd, h, hn::Set(d, kOdd1));
   const auto n = hn::ShiftLeft<23>(hn::BitCast(di, t));
   const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f, odd, even)), n));
-  return hn::IfThenZeroElse(hn::Lt(z, low), power);  // at 128 the bits of `power` are those of infinity
+  // At 128 the bits of `power` are those of infinity.
+  return hn::IfThenElse(hn::Ne(z, z), z, hn::IfThenZeroElse(hn::Lt(z, low), power));
 }
 
 template <int kCount>
@@ -97,7 +98,7 @@ HWY_INLINE void exp2(DF d, VF (&z)[kCount]) {
   FLA_UNROLL for (int i = 0; i < kCount; ++i) {
     const auto n = hn::ShiftLeft<23>(hn::BitCast(di, t[i]));
     const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f[i], odd[i], even[i])), n));
-    z[i] = hn::IfThenZeroElse(hn::Lt(z[i], low), power);
+    z[i] = hn::IfThenElse(hn::Ne(z[i], z[i]), z[i], hn::IfThenZeroElse(hn::Lt(z[i], low), power));
   }
 }
 

@@ -8,7 +8,7 @@
 //   L = A Y^T (i > j)      M = B Y^T (i >= j)
 //   U = beta v + A S + L U                                   forward substitution
 //   O = B S + M U
-//   S = gamma (S + Y^T U)
+//   S = gamma S + (gamma Y)^T U
 //
 // S is kept in the frame of the middle token: 2^G_m times the true state. gamma takes it from this chunk's
 // frame to the next one's.
@@ -18,7 +18,7 @@
 //   inputs     q k g v of C tokens, any dtype, any stride          read once, prefetched to L2 a chunk ahead
 //   operands   [K + C][2 C]: a row per channel (A | B),            L1
 //              then a row per token (L | M)
-//   keys       [C][K]: Y                                           L1
+//   keys       [C][K], twice: Y and gamma Y                        L1
 //   state      [panel][K][width]: columns in panels                L2, a panel at a time in L1
 //              of 1 to 3 vectors
 //   values, u  [panel][C][width], [C][width]                       L1
@@ -32,10 +32,15 @@
 //             '---------'    '-------'
 //
 // That is exact while no channel decays by more than kSafeBits within half a chunk: then no x, y or product
-// of them leaves the range of f32. A chunk in which one does (a hard reset, say) goes the exact way: frame of
-// the chunk's start, every decay the product of the factors of its tokens, so that none is a quotient. L and
-// M of pair (i, j) then meet at the boundary given by the highest bit in which i and j differ. A chunk that
-// grows by more than that (gates above zero), and one with few tokens, is stepped through token by token.
+// of them leaves the range of f32, and S, U and O are no larger than in the recurrence. A chunk in which one
+// does (a hard reset, say) goes the exact way: frame of the chunk's start, every decay the product of the
+// factors of its tokens, so that none is a quotient. L and M of pair (i, j) then meet at the boundary given
+// by the highest bit in which i and j differ. So does a chunk with a gate that is NaN, or with a q or k so
+// large that x or y takes it out of the range. A chunk that grows by more than kSafeBits (gates above zero),
+// and one with few tokens, is stepped through token by token.
+//
+// A token's output depends on no later token, whatever that holds, NaN included. Nor do its bits, but on the
+// gates of its chunk, which decide how that is computed.
 
 #include "backends/cpu_simd/simd_targets.h"
 
@@ -45,6 +50,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu_simd/carver.h"
@@ -215,8 +221,9 @@ HWY_INLINE Path scan_rows(DF d, int count, float unit, std::size_t channels, Gat
     hn::Store(sum, d, gates.tail + c);
     growth = hn::Mul(growth, units);
     tame = hn::And(tame, hn::Le(growth, limit));
-    // No partial sum of a half is further below zero than the half's sum less what grew.
-    bounded = hn::And(bounded, hn::Le(hn::Sub(growth, hn::Min(lead, sum)), limit));
+    // No partial sum of a half is further below zero than the half's sum less what grew. NaN is not bounded.
+    bounded = hn::And(bounded, hn::Le(hn::Sub(growth, lead), limit));
+    bounded = hn::And(bounded, hn::Le(hn::Sub(growth, sum), limit));
   }
   for (int i = middle; i < kChunk / 2; ++i) {
     std::memset(z + static_cast<std::size_t>(i) * channels, 0, channels * sizeof(float));
@@ -256,15 +263,18 @@ HWY_NOINLINE void make_operands(DF d, const Tokens& t, const Gates& gates, const
     float* HWY_RESTRICT operands = w.operands + i;
     const float* HWY_RESTRICT z_rows = gates.z + static_cast<std::size_t>(i) * channels;
     float* HWY_RESTRICT keys = w.keys + static_cast<std::size_t>(i) * channels;
+    float* HWY_RESTRICT decayed_keys = w.decayed_keys + static_cast<std::size_t>(i) * channels;
     for (std::size_t c = 0; c < channels; c += kLanes) {
       VF z[4], x[4], y[4];
       FLA_UNROLL for (int r = 0; r < 4; ++r) z[r] =
           hn::Load(d, z_rows + static_cast<std::size_t>(r) * channels + c);
       exp2_both<4>(d, z, x, y);
+      const VF gamma = hn::Load(d, w.gamma + c);
       VF rows[4] = {hn::LoadU(d, k0 + c), hn::LoadU(d, k1 + c), hn::LoadU(d, k2 + c), hn::LoadU(d, k3 + c)};
       FLA_UNROLL for (int r = 0; r < 4; ++r) {
         const VF key = hn::Mul(hn::Mul(rows[r], y_factor[r]), y[r]);
         hn::Store(key, d, keys + static_cast<std::size_t>(r) * channels + c);
+        hn::Store(hn::Mul(key, gamma), d, decayed_keys + static_cast<std::size_t>(r) * channels + c);
       }
       FLA_UNROLL for (int r = 0; r < 4; ++r) rows[r] = hn::Mul(hn::Mul(rows[r], a_factor[r]), x[r]);
       store_transposed(d, rows[0], rows[1], rows[2], rows[3], operands + c * kOperandRow, kOperandRow);
@@ -278,12 +288,33 @@ HWY_NOINLINE void make_operands(DF d, const Tokens& t, const Gates& gates, const
     }
   }
   pair_products<0>(d, w.operands, channels, w.keys);
-  // By selection: what lies above the diagonal may be anything, infinity included.
-  float* pairs = w.operands + channels * kOperandRow;
-  for (int j = 0; j < kChunk; ++j) {
-    for (int i = 0; i <= j; ++i) pairs[j * kOperandRow + i] = 0.f;
-    for (int i = 0; i < j; ++i) pairs[j * kOperandRow + kChunk + i] = 0.f;
+}
+
+// Whether a token's row, times its factor, is finite and yet leaves the range of f32 when it is brought into
+// the middle token's frame.
+bool too_large_for_a_frame(const float* row, float factor, std::size_t K) {
+  constexpr float kLargest = 0x1p127f / (1 << static_cast<int>(kSafeBits));
+  float largest = 0.f;
+  for (std::size_t c = 0; c < K; ++c) {
+    if (const float size = std::fabs(row[c] * factor); std::isfinite(size)) largest = std::max(largest, size);
   }
+  return largest >= kLargest;
+}
+
+// Whether the operands that were made the fast way hold. Each of them is a factor of a pair of a token with
+// itself, which is finite unless one of them is not or the pair is too large anyway: that is told from rows
+// that are not finite by looking at them.
+HWY_NOINLINE bool left_the_range(const Tokens& t, std::size_t K, const Workspace& w) {
+  const float* pairs = w.operands + w.channels * kOperandRow;
+  for (int i = 0; i < t.count; ++i) {
+    const float* pair = pairs + i * kOperandRow + i;
+    if (std::isfinite(pair[0]) && std::isfinite(pair[kChunk])) continue;
+    if (too_large_for_a_frame(t.q[i], t.q_factor[i], K) || too_large_for_a_frame(t.k[i], t.k_factor[i], K) ||
+        too_large_for_a_frame(t.k[i], t.beta[i] * t.k_factor[i], K)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // ---- Operands of a chunk, the exact way
@@ -360,7 +391,6 @@ HWY_NOINLINE void exact_pairs(DF d, const ExactRows& rows, std::size_t channels,
   static_assert(kChunk == 8);
   const auto row = [channels](const float* base, int i)
                        HWY_ATTR { return base + static_cast<std::size_t>(i) * channels; };
-  std::memset(pairs, 0, kChunk * kOperandRow * sizeof(float));
 
   decay_to_boundaries<4>(d, rows, channels);
   for (int j = 0; j < 4; j += 2) {
@@ -509,7 +539,7 @@ class RowPrefetch {
 constexpr int kPanelSteps = 2 * (kChunk / kTileRows) + 1;
 
 template <int kVectors>
-HWY_NOINLINE void run_panel(DF d, Workspace& w, std::size_t column, Path path, RowPrefetch& prefetch) {
+HWY_NOINLINE void run_panel(DF d, Workspace& w, std::size_t column, RowPrefetch& prefetch) {
   float* state = w.state + w.channels * column;
   for (int first = 0; first < kChunk; first += kTileRows) {
     prefetch.advance();
@@ -520,10 +550,22 @@ HWY_NOINLINE void run_panel(DF d, Workspace& w, std::size_t column, Path path, R
     make_output<kVectors>(d, w.operands, state, w.channels, w.u, w.out + column, w.columns, first);
   }
   prefetch.advance();
-  if (path == Path::fast) {
-    update_state<kVectors, true>(d, state, w.channels, w.keys, w.u, w.gamma);
-  } else {
-    update_state<kVectors, false>(d, state, w.channels, w.decayed_keys, w.u, w.gamma);
+  update_state<kVectors>(d, state, w.channels, w.decayed_keys, w.u, w.gamma);
+}
+
+// The rows of the state, times 2^exponents.
+HWY_NOINLINE void scale_state(DF d, const float* HWY_RESTRICT exponents, float sign, Workspace& w,
+                              const Panels& panels, std::size_t first_panel, std::size_t last_panel) {
+  for (std::size_t c = 0; c < w.channels; c += kLanes) {
+    hn::Store(exp2(d, hn::Mul(hn::Set(d, sign), hn::Load(d, exponents + c))), d, w.gamma + c);
+  }
+  for (std::size_t p = first_panel; p < last_panel; ++p) {
+    const Panel panel = panels.at(p);
+    const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
+    float* state = w.state + w.channels * panel.column;
+    for (std::size_t k = 0; k < w.channels; ++k) {
+      for (std::size_t c = 0; c < width; ++c) state[k * width + c] *= w.gamma[k];
+    }
   }
 }
 
@@ -553,18 +595,7 @@ HWY_NOINLINE void run_stepwise(DF d, const Tokens& t, const Gates& gates, float 
       }
     }
   }
-  if (next == w.zeros) return;
-  for (std::size_t c = 0; c < w.channels; c += kLanes) {
-    hn::Store(exp2(d, hn::Load(d, next + c)), d, w.gamma + c);
-  }
-  for (std::size_t p = first_panel; p < last_panel; ++p) {
-    const Panel panel = panels.at(p);
-    const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
-    float* state = w.state + w.channels * panel.column;
-    for (std::size_t k = 0; k < w.channels; ++k) {
-      for (std::size_t c = 0; c < width; ++c) state[k * width + c] *= w.gamma[k];
-    }
-  }
+  if (next != w.zeros) scale_state(d, next, 1.f, w, panels, first_panel, last_panel);
 }
 
 // beta v into panels
@@ -645,17 +676,20 @@ void chunk_head(const KdaProblem& problem, const HeadTask& task, float* scratch)
     } else {
       if (gates.path == Path::fast) {
         make_operands(d, t, gates, next, w);
-      } else {
-        make_exact_operands(d, t, gates, unit, next, w);
+        if (left_the_range(t, K, w)) {
+          gates.path = Path::exact;
+          scale_state(d, gates.lead, -1.f, w, panels, first_panel, last_panel);
+        }
       }
+      if (gates.path == Path::exact) make_exact_operands(d, t, gates, unit, next, w);
       RowPrefetch prefetch(head, K, first_column, last_column, first,
                            static_cast<int>(last_panel - first_panel) * kPanelSteps);
       for (std::size_t p = first_panel; p < last_panel; ++p) {
         const Panel panel = panels.at(p);
         switch (panel.vectors) {
-          case 3: run_panel<3>(d, w, panel.column, gates.path, prefetch); break;
-          case 2: run_panel<2>(d, w, panel.column, gates.path, prefetch); break;
-          default: run_panel<1>(d, w, panel.column, gates.path, prefetch);
+          case 3: run_panel<3>(d, w, panel.column, prefetch); break;
+          case 2: run_panel<2>(d, w, panel.column, prefetch); break;
+          default: run_panel<1>(d, w, panel.column, prefetch);
         }
       }
     }

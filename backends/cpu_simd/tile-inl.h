@@ -96,6 +96,24 @@ HWY_INLINE void add_product(DF d, Tile<kRows, kVectors>& tile, const float* HWY_
   }
 }
 
+// tile[i] += sum over j <= i of left[j][i] right[j]. What lies above the diagonal is not touched: a row must
+// not meet what comes after it, since 0 times infinity is no 0.
+template <int kFrom, int kRows, int kVectors>
+HWY_INLINE void add_lower_product(DF d, Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT left,
+                                  std::size_t left_row, const float* HWY_RESTRICT right,
+                                  std::size_t right_row) {
+  if constexpr (kFrom < kRows) {
+    Quad scalars[kRows / 4];
+    VF vectors[kVectors];
+    FLA_UNROLL for (int i = 0; i < kRows / 4; ++i) scalars[i] = load_quad(d, left + kFrom * left_row + 4 * i);
+    FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
+      vectors[n] = hn::Load(d, right + kFrom * right_row + n * kLanes);
+    }
+    add_outer<kFrom, kRows, kVectors>(d, tile, scalars, vectors);
+    add_lower_product<kFrom + 1, kRows, kVectors>(d, tile, left, left_row, right, right_row);
+  }
+}
+
 // Forward substitution: tile[i] += sum over j < i of factor[j][i] tile[j].
 template <int kFrom, int kRow, int kRows, int kVectors>
 HWY_INLINE void substitute_row(DF d, Tile<kRows, kVectors>& tile, const Quad (&factors)[kRows / 4]) {
@@ -128,8 +146,9 @@ HWY_INLINE void scale_rows(DF d, Tile<kRows, kVectors>& tile, const Quad (&facto
 }
 
 // The products of a chunk with the columns of one panel. `operands` has a row for every channel, then one for
-// every token of the chunk: the left halves make U, the right halves O. Rows of `u` and of the state are
-// `kVectors` vectors.
+// every token of the chunk: the left halves make U, the right halves O. What the latter have above the
+// diagonal, where a token would meet a later one, is not read. Rows of `u` and of the state are `kVectors`
+// vectors.
 
 // U = values + A S + L U
 template <int kVectors>
@@ -152,19 +171,20 @@ HWY_INLINE void make_output(DF d, const float* HWY_RESTRICT operands, const floa
                             std::size_t channels, const float* HWY_RESTRICT u, float* HWY_RESTRICT out,
                             std::size_t out_row, int first) {
   constexpr std::size_t kWidth = kVectors * kLanes;
-  const float* left = operands + kChunk + first;
+  const float *left = operands + kChunk + first, *pairs = left + channels * kOperandRow;
   Tile<kTileRows, kVectors> tile;
   FLA_UNROLL for (int i = 0; i < kTileRows; ++i) {
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) tile[i][n] = hn::Zero(d);
   }
   add_product<kTileRows, kVectors>(d, tile, left, kOperandRow, state, kWidth, channels);
-  add_product<kTileRows, kVectors>(d, tile, left + channels * kOperandRow, kOperandRow, u, kWidth,
-                                   static_cast<std::size_t>(first + kTileRows));
+  add_product<kTileRows, kVectors>(d, tile, pairs, kOperandRow, u, kWidth, static_cast<std::size_t>(first));
+  add_lower_product<0, kTileRows, kVectors>(d, tile, pairs + first * kOperandRow, kOperandRow,
+                                            u + first * kWidth, kWidth);
   store_tile<kTileRows, kVectors>(d, tile, out + static_cast<std::size_t>(first) * out_row, out_row);
 }
 
-// S = decay (S + keys^T U), or decay S + keys^T U
-template <int kVectors, bool kDecayLast>
+// S = decay S + keys^T U
+template <int kVectors>
 HWY_INLINE void update_state(DF d, float* HWY_RESTRICT state, std::size_t channels,
                              const float* HWY_RESTRICT keys, const float* HWY_RESTRICT u,
                              const float* HWY_RESTRICT decay) {
@@ -174,12 +194,11 @@ HWY_INLINE void update_state(DF d, float* HWY_RESTRICT state, std::size_t channe
     Quad decays[kTileRows / 4];
     load_tile<kTileRows, kVectors>(d, tile, state + k * kWidth, kWidth);
     FLA_UNROLL for (int i = 0; i < kTileRows / 4; ++i) decays[i] = load_quad(d, decay + k + 4 * i);
-    if constexpr (!kDecayLast) scale_rows<0, kTileRows, kVectors>(d, tile, decays);
+    scale_rows<0, kTileRows, kVectors>(d, tile, decays);
     FLA_UNROLL for (int j = 0; j < kChunk; ++j) {
       add_step<kTileRows, kVectors>(d, tile, keys + static_cast<std::size_t>(j) * channels + k,
                                     u + j * kWidth);
     }
-    if constexpr (kDecayLast) scale_rows<0, kTileRows, kVectors>(d, tile, decays);
     store_tile<kTileRows, kVectors>(d, tile, state + k * kWidth, kWidth);
   }
 }

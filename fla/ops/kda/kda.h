@@ -22,7 +22,8 @@
 /// i / (HV / H)), K and V channels from 1 to 256, N sequences: B, or with cu_seqlens (then B is 1) the packed
 /// sequences [cu_seqlens[i], cu_seqlens[i + 1]), empty ones allowed. Strides are honoured on every axis, so
 /// slices of fused projections are legal. All arithmetic is in f32, but for the factors of products in
-/// backends that say so (BackendInfo::precision). Gates may be as strong as they like, -inf included.
+/// backends that say so (BackendInfo::precision). Gates may be as strong as they like, -inf included. A
+/// token's output depends on no later token, whatever that holds, NaN included.
 ///
 /// States are a pool of P slots. Without state_indices P is N and sequence n has slot n. With them sequence n
 /// reads slot state_indices[n] of initial_state and writes slot state_write_indices[n] (state_indices[n]

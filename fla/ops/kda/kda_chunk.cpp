@@ -42,22 +42,23 @@ struct Memory {
   }
 };
 
-/// The products of a row with two others.
+/// The products of a row with beta k and with q. beta comes first: keys whose products are too large for f32
+/// may have a beta of 0.
 struct Products {
   float with_k, with_q;
 };
-Products multiply(std::int64_t K, const float* row, const float* k, const float* q) {
+Products multiply(std::int64_t K, const float* row, float beta, const float* k, const float* q) {
   constexpr std::int64_t kLanes = 16;  // partial sums: a compiler does not reorder a single one
   float with_k[kLanes] = {}, with_q[kLanes] = {};
   std::int64_t c = 0;
   for (; c + kLanes <= K; c += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      with_k[lane] += k[c + lane] * row[c + lane];
+      with_k[lane] += beta * k[c + lane] * row[c + lane];
       with_q[lane] += q[c + lane] * row[c + lane];
     }
   }
   for (std::int64_t lane = 0; c < K; ++lane, ++c) {
-    with_k[lane] += k[c] * row[c];
+    with_k[lane] += beta * k[c] * row[c];
     with_q[lane] += q[c] * row[c];
   }
   for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
@@ -90,8 +91,8 @@ class Chunk {
       std::copy_n(k(j), K_, m_.pair);
       for (std::int64_t i = j; i < count_; ++i) {
         if (i > j) multiply_by(decay(i), m_.pair);
-        const Products products = multiply(K_, m_.pair, k(i), q(i));
-        if (i > j) A[i * kChunk + j] = block_.beta[first_ + i] * products.with_k;
+        const Products products = multiply(K_, m_.pair, block_.beta[first_ + i], k(i), q(i));
+        if (i > j) A[i * kChunk + j] = products.with_k;
         M[i * kChunk + j] = products.with_q;
       }
     }

@@ -11,6 +11,7 @@
 #include "tests/conformance/kda_agreement.h"
 #include "tests/conformance/laid_out.h"
 #include "tests/core/scoped_environment.h"
+#include "tests/ops/kda/causality.h"
 #include "tests/ops/kda/pool_run.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
@@ -105,6 +106,14 @@ TEST_P(CpuSimdTarget, AgreesWithStatesOfValuesFirst) {
             .args);
   }
 }
+
+TEST_P(CpuSimdTarget, LetsNoTokenChangeWhatIsBeforeItOrBesideIt) {
+  const fla::ScopedPolicy required({.require = {{"kda", "cpu_simd"}}});
+  fla_test::expect_causal("chunk_kda", fla::chunk_kda);
+  fla_test::expect_causal("fused_recurrent_kda", fla::fused_recurrent_kda);
+}
+
+TEST_P(CpuSimdTarget, AgreesOnEveryMagnitude) { fla_test::for_each_magnitude(expect_agreement); }
 
 TEST_P(CpuSimdTarget, HasTheSameBitsForAnyNumberOfThreads) {
   const fla::cases::KdaCase call = fla::cases::make_kda_case({.T = 70, .H = 1, .K = 64, .V = 128});
