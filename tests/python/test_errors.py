@@ -117,6 +117,13 @@ def test_names_and_counts_are_pythons_business(call):
     assert_raises(TypeError, "kda() missing 1 required positional argument: 'beta'", fla_cpp.kda, **call)
 
 
+def test_an_option_without_the_one_that_it_needs_is_refused(call):
+    sentence = "use_beta_sigmoid_in_kernel: expected true with allow_neg_eigval, got false"
+    for function in (fla_cpp.kda, fla_cpp.chunk_kda, fla_cpp.fused_recurrent_kda):
+        assert_raises(ValueError, sentence, function, **call, allow_neg_eigval=True)
+    assert fla_cpp.kda(**call, allow_neg_eigval=True, use_beta_sigmoid_in_kernel=True)[0].any()
+
+
 def test_what_only_training_needs_is_refused(call):
     sentence = "return_intermediate_states: expected False, got True: fla_cpp does not have it"
     assert_raises(ValueError, sentence, fla_cpp.chunk_kda, **call, return_intermediate_states=True)
