@@ -8,7 +8,7 @@
 namespace fla::cpu_simd {
 
 const std::vector<Target>& supported_targets() {
-  static const std::vector<Target> targets = [] {
+  static const auto& targets = *new const std::vector<Target>([] {  // never freed: calls may come late
     std::vector<Target> found;
     // A lower bit is a better target. Except for SVE_256: the machines that have it do as many multiply-adds
     // a cycle with NEON, and NEON's tiles are the ones that were measured on them.
@@ -21,7 +21,7 @@ const std::vector<Target>& supported_targets() {
     std::stable_partition(found.begin(), found.end(),
                           [](const Target& target) { return target.id != HWY_SVE_256; });
     return found;
-  }();
+  }());
   return targets;
 }
 

@@ -14,6 +14,7 @@ enum class ForkOrder {
   breakers,
   breaker_listeners,
   messages,
+  snapshots,
   counters,
   cuda_devices,
   device_allocator,

@@ -27,8 +27,13 @@ class Listeners {
     const std::uint64_t id = ++last_id_;
     callbacks_.emplace_back(id, std::make_shared<Callback>(std::move(callback)));
     return Subscription([this, id] {
+      std::shared_ptr<Callback> ended;  // goes when the mutex is unlocked: it may own another subscription
       const std::lock_guard ending(mutex_);
-      std::erase_if(callbacks_, [id](const auto& entry) { return entry.first == id; });
+      const auto found =
+          std::ranges::find_if(callbacks_, [id](const auto& entry) { return entry.first == id; });
+      if (found == callbacks_.end()) return;
+      ended = std::move(found->second);
+      callbacks_.erase(found);
     });
   }
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,6 +38,21 @@ spdlog::logger& logger() {
   }());
   return *instance;
 }
+
+/// spdlog's registry goes when the process ends, and calls may come after that: the logger is looked up
+/// before.
+struct BeforeTheRegistryGoes {
+  BeforeTheRegistryGoes() { (void)spdlog::get("fla"); }  // the registry is there from now on, and goes later
+  BeforeTheRegistryGoes(const BeforeTheRegistryGoes&) = delete;
+  BeforeTheRegistryGoes& operator=(const BeforeTheRegistryGoes&) = delete;
+  ~BeforeTheRegistryGoes() {
+    const std::lock_guard lock(log_mutex);
+    try {
+      (void)logger();
+    } catch (const std::exception&) {  // without memory or a standard error there is nothing to write to
+    }
+  }
+} const before_the_registry_goes;
 
 }  // namespace
 

@@ -2,7 +2,10 @@
 
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
+
+#include "fla/core/thread_end.h"
 
 namespace fla {
 namespace {
@@ -29,31 +32,34 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
-/// One buffer for every depth to which kernels of one thread hold scratch at once.
-struct Held {
-  std::vector<Buffer> buffers;
+/// What a thread has: one buffer for thread_scratch, and one for every depth to which its kernels hold
+/// scratch at once.
+struct Scratch {
+  Buffer own;
+  std::vector<Buffer> held;
   std::size_t depth = 0;
 };
+constinit thread_local Scratch* scratch = nullptr;  // no object with a destructor: calls may come after that
 
-Held& held() {
-  thread_local Held held;
-  return held;
+Scratch& scratch_of_thread() {
+  if (scratch == nullptr) {
+    scratch = new Scratch;
+    at_thread_end([] { delete std::exchange(scratch, nullptr); });
+  }
+  return *scratch;
 }
 
 }  // namespace
 
-float* thread_scratch(std::size_t count) {
-  thread_local Buffer buffer;
-  return buffer.room_for(count);
-}
+float* thread_scratch(std::size_t count) { return scratch_of_thread().own.room_for(count); }
 
 HeldScratch::HeldScratch(std::size_t count) {
-  Held& mine = held();
-  if (mine.depth == mine.buffers.size()) mine.buffers.emplace_back();
-  data_ = mine.buffers[mine.depth].room_for(count);
+  Scratch& mine = scratch_of_thread();
+  if (mine.depth == mine.held.size()) mine.held.emplace_back();
+  data_ = mine.held[mine.depth].room_for(count);
   ++mine.depth;
 }
 
-HeldScratch::~HeldScratch() { --held().depth; }
+HeldScratch::~HeldScratch() { --scratch_of_thread().depth; }
 
 }  // namespace fla

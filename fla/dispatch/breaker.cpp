@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -26,10 +27,13 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constinit std::mutex mutex;
 const bool guarded = (guard_against_fork(ForkOrder::breakers, mutex), true);
 
-// Never freed, as the breakers.
+using Name = std::tuple<std::string, std::string, std::string>;
+Name name_of(const Breaker& breaker) { return {breaker.op(), breaker.function(), breaker.backend()}; }
+
+// Never freed: breakers may end late.
 struct Shared {
-  std::vector<Breaker*> all;
-  std::map<std::tuple<std::string, std::string, std::string>, Breaker*> newest;
+  std::map<const Breaker*, std::weak_ptr<Breaker>> all;
+  std::map<Name, const Breaker*> newest;
 };
 Shared& shared() {
   static Shared& instance = *new Shared;
@@ -214,18 +218,34 @@ void Breaker::reset() {
   if (event) tell(*event);
 }
 
-Breaker& new_breaker(std::string_view op, std::string_view function, std::string_view backend) {
-  auto* made = new Breaker(op, function, backend);
-  const std::lock_guard lock(mutex);
-  shared().all.push_back(made);
-  shared().newest[{std::string(op), std::string(function), std::string(backend)}] = made;
-  return *made;
+namespace {
+
+void end_breaker(Breaker* breaker) {
+  {
+    const std::lock_guard lock(mutex);
+    shared().all.erase(breaker);
+    const auto newest = shared().newest.find(name_of(*breaker));
+    if (newest != shared().newest.end() && newest->second == breaker) shared().newest.erase(newest);
+  }
+  delete breaker;
 }
 
-const Breaker* find_breaker(std::string_view op, std::string_view function, std::string_view backend) {
+}  // namespace
+
+std::shared_ptr<Breaker> new_breaker(std::string_view op, std::string_view function,
+                                     std::string_view backend) {
+  const std::shared_ptr<Breaker> made(new Breaker(op, function, backend), end_breaker);
+  const std::lock_guard lock(mutex);
+  shared().all[made.get()] = made;
+  shared().newest[name_of(*made)] = made.get();
+  return made;
+}
+
+std::shared_ptr<const Breaker> find_breaker(std::string_view op, std::string_view function,
+                                            std::string_view backend) {
   const std::lock_guard lock(mutex);
   const auto found = shared().newest.find({std::string(op), std::string(function), std::string(backend)});
-  return found != shared().newest.end() ? found->second : nullptr;
+  return found != shared().newest.end() ? shared().all.at(found->second).lock() : nullptr;
 }
 
 void set_breaker_clock(std::int64_t (*now)()) { clock_in_use.store(now, std::memory_order_relaxed); }
@@ -237,12 +257,14 @@ Subscription on_breaker_change(std::function<void(const BreakerEvent&)> listener
 }
 
 void reset_breakers() {
-  std::vector<dispatch::Breaker*> all;
+  std::vector<std::shared_ptr<dispatch::Breaker>> all;
   {
     const std::lock_guard lock(dispatch::mutex);
-    all = dispatch::shared().all;
+    for (const auto& [key, breaker] : dispatch::shared().all) {
+      if (auto living = breaker.lock()) all.push_back(std::move(living));
+    }
   }
-  for (dispatch::Breaker* breaker : all) breaker->reset();
+  for (const auto& breaker : all) breaker->reset();
 }
 
 }  // namespace fla

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -114,12 +115,14 @@ class FLA_API Breaker {
   std::string op_, function_, backend_;
 };
 
-/// Makes a breaker that is never freed, and that counters() and reset_breakers() know; of several with one
-/// name, counters show the newest.
-FLA_API Breaker& new_breaker(std::string_view op, std::string_view function, std::string_view backend);
+/// Makes a breaker that counters() and reset_breakers() know while it lives; of several with one name,
+/// counters show the newest.
+FLA_API std::shared_ptr<Breaker> new_breaker(std::string_view op, std::string_view function,
+                                             std::string_view backend);
 
-/// The newest of that name, or null.
-FLA_API const Breaker* find_breaker(std::string_view op, std::string_view function, std::string_view backend);
+/// The newest of that name, or null when that is gone or there never was one.
+FLA_API std::shared_ptr<const Breaker> find_breaker(std::string_view op, std::string_view function,
+                                                    std::string_view backend);
 
 /// For tests: a clock of nanoseconds for all breakers. Null goes back to the steady clock.
 FLA_API void set_breaker_clock(std::int64_t (*now)());

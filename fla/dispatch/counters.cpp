@@ -1,6 +1,7 @@
 #include "fla/dispatch/counters.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 
 #include "fla/core/fork.h"
 #include "fla/core/logging.h"
+#include "fla/core/thread_end.h"
 #include "fla/dispatch/dispatch.h"
 #include "fla/dispatch/registry_state.h"
 
@@ -41,6 +43,14 @@ struct Totals {
                reason.line.load(std::memory_order_relaxed)}] += reason.count.load(std::memory_order_relaxed);
     }
   }
+
+  void add(const Totals& other) {
+    taken += other.taken;
+    failed += other.failed;
+    fell_back += other.fell_back;
+    turned_away += other.turned_away;
+    for (const auto& [reason, count] : other.refused) refused[reason] += count;
+  }
 };
 
 class Cells;
@@ -48,11 +58,25 @@ class Cells;
 constinit std::mutex mutex;
 const bool guarded = (guard_against_fork(ForkOrder::counters, mutex), true);
 
+constexpr std::size_t kMostGone = 128;  // names that nobody holds any more and that keep their counters
+
+/// What a counter counts.
+struct Counted {
+  Name name;
+  std::uint64_t place = 0;    // in the order in which names came
+  std::uint64_t holders = 0;  // 0: the backend is gone
+  bool free = false;          // to be had by the next name
+};
+
 // Never freed: threads may end after static objects are gone.
 struct Shared {
-  std::vector<Name> names;
+  std::vector<Counted> counted;  // by counter
   std::map<Name, std::uint32_t> numbers;
-  std::vector<Totals> ended;  // of threads that are gone
+  std::uint64_t places = 0;
+  std::deque<std::uint32_t> gone;  // the longest gone first
+  std::vector<std::uint32_t> free;
+  std::map<Name, Totals> removed;  // of names that lost their counters
+  std::vector<Totals> ended;       // of threads that are gone
   std::set<Cells*> alive;
   std::set<std::uint32_t> logged;
   std::set<std::tuple<std::uint32_t, const char*, unsigned>> logged_refusals;
@@ -82,7 +106,7 @@ class Cells {
   void grow() {
     const std::lock_guard lock(mutex);
     fold();
-    count_ = static_cast<std::uint32_t>(shared().names.size() + 8);
+    count_ = static_cast<std::uint32_t>(shared().counted.size() + 8);
     cells_ = std::make_unique<CounterCell[]>(count_);
     thread_state.cells = cells_.get();
     thread_state.cell_count = count_;
@@ -90,6 +114,18 @@ class Cells {
 
   const CounterCell* find(std::uint32_t counter) const {
     return counter < count_ ? &cells_[counter] : nullptr;
+  }
+
+  /// Of a counter that nobody can count with.
+  void clear(std::uint32_t counter) {
+    if (counter >= count_) return;
+    CounterCell& cell = cells_[counter];
+    for (CounterCell::Count* count : {&cell.taken, &cell.failed, &cell.fell_back, &cell.turned_away})
+      count->store(0, std::memory_order_relaxed);
+    for (CounterCell::Reason& reason : cell.reasons) {
+      reason.text.store(nullptr, std::memory_order_relaxed);
+      reason.count.store(0, std::memory_order_relaxed);
+    }
   }
 
  private:
@@ -103,18 +139,44 @@ class Cells {
   std::uint32_t count_ = 0;
 };
 
+// On the heap: a fork leaves other threads' alone. No object with a destructor: calls may come after that.
+constinit thread_local Cells* cells_of_thread = nullptr;
+
 CounterCell& cell(std::uint32_t counter) {
   if (counter >= thread_state.cell_count) {
-    thread_local const auto cells =
-        std::make_unique<Cells>();  // on the heap: a fork leaves other threads' alone
-    cells->grow();
+    if (cells_of_thread == nullptr) {
+      cells_of_thread = new Cells;
+      at_thread_end([] { delete std::exchange(cells_of_thread, nullptr); });
+    }
+    cells_of_thread->grow();
   }
   return thread_state.cells[counter];
 }
 
+Totals totals_of(const Shared& all, std::uint32_t counter) {
+  Totals totals = counter < all.ended.size() ? all.ended[counter] : Totals{};
+  for (const Cells* cells : all.alive) {
+    if (const CounterCell* counted = cells->find(counter)) totals.add(*counted);
+  }
+  return totals;
+}
+
+/// Takes the counter from a name that nobody holds.
+void free_counter(Shared& all, std::uint32_t counter) {
+  Counted& counted = all.counted[counter];
+  all.removed[{counted.name.op, counted.name.function, "(removed)"}].add(totals_of(all, counter));
+  if (counter < all.ended.size()) all.ended[counter] = {};
+  for (Cells* cells : all.alive) cells->clear(counter);
+  all.logged.erase(counter);
+  std::erase_if(all.logged_refusals, [&](const auto& logged) { return std::get<0>(logged) == counter; });
+  all.numbers.erase(counted.name);
+  counted = {.name = {}, .free = true};
+  all.free.push_back(counter);
+}
+
 std::string line_for(std::uint32_t counter, std::string_view rest) {
   const std::lock_guard lock(mutex);
-  const Name& name = shared().names[counter];
+  const Name& name = shared().counted[counter].name;
   return "[FLA Backend] " + name.op + "." + name.function + " -> " + name.backend + std::string(rest);
 }
 
@@ -123,10 +185,31 @@ std::string line_for(std::uint32_t counter, std::string_view rest) {
 std::uint32_t new_counter(std::string_view op, std::string_view function, std::string_view backend) {
   const std::lock_guard lock(mutex);
   Shared& all = shared();
-  Name name{std::string(op), std::string(function), std::string(backend)};
-  const auto [found, added] = all.numbers.try_emplace(name, static_cast<std::uint32_t>(all.names.size()));
-  if (added) all.names.push_back(std::move(name));
-  return found->second;
+  const Name name{std::string(op), std::string(function), std::string(backend)};
+  const auto known = all.numbers.find(name);
+  if (known != all.numbers.end()) {
+    if (all.counted[known->second].holders++ == 0) std::erase(all.gone, known->second);
+    return known->second;
+  }
+  if (all.free.empty()) {
+    all.free.push_back(static_cast<std::uint32_t>(all.counted.size()));
+    all.counted.emplace_back();
+  }
+  const std::uint32_t counter = all.free.back();
+  all.free.pop_back();
+  all.counted[counter] = {.name = name, .place = ++all.places, .holders = 1};
+  all.numbers.emplace(name, counter);
+  return counter;
+}
+
+void release_counter(std::uint32_t counter) {
+  const std::lock_guard lock(mutex);
+  Shared& all = shared();
+  if (--all.counted[counter].holders > 0) return;
+  all.gone.push_back(counter);
+  if (all.gone.size() <= kMostGone) return;
+  free_counter(all, all.gone.front());
+  all.gone.pop_front();
 }
 
 void count_first(std::uint32_t counter) {
@@ -203,16 +286,16 @@ std::vector<BackendCounters> counters() {
   {
     const std::lock_guard lock(mutex);
     const Shared& all = shared();
-    for (std::uint32_t i = 0; i < all.names.size(); ++i) {
-      Totals totals = i < all.ended.size() ? all.ended[i] : Totals{};
-      for (const Cells* cells : all.alive) {
-        if (const CounterCell* counted = cells->find(i)) totals.add(*counted);
-      }
-      found.push_back(row(all.names[i], totals));
+    std::map<std::uint64_t, std::uint32_t> in_order;  // counters by place
+    for (std::uint32_t i = 0; i < all.counted.size(); ++i) {
+      if (!all.counted[i].free) in_order.emplace(all.counted[i].place, i);
     }
+    for (const auto& [place, counter] : in_order)
+      found.push_back(row(all.counted[counter].name, totals_of(all, counter)));
+    for (const auto& [name, totals] : all.removed) found.push_back(row(name, totals));
   }
   for (BackendCounters& counted : found) {
-    if (const Breaker* breaker = find_breaker(counted.op, counted.function, counted.backend)) {
+    if (const auto breaker = find_breaker(counted.op, counted.function, counted.backend)) {
       counted.breaker = breaker->state();
     }
   }

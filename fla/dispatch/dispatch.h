@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 #include <typeinfo>
+#include <utility>
 
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
@@ -27,8 +28,9 @@
 /// braces otherwise. The op's header declares `chunk_kda` and, in namespace original, `original::chunk_kda`,
 /// which validates and runs the braces whatever the settings are. DISPATCH stands in the namespace of both.
 ///
-/// The choice is made on an immutable list behind an atomic pointer: no lock, no allocation, no text on the
-/// way.
+/// The choice is made on an immutable list that the thread holds; an atomic pointer says whether it is still
+/// the one in force. No lock, no allocation, no text on the way, except for a thread's first call after a
+/// change.
 namespace fla::dispatch {
 
 /// One backend that a call may go to: available, enabled, allowed.
@@ -42,8 +44,8 @@ struct Candidate {
 
 class Decision;
 
-/// Who is asked for one function under one policy, in order. Immutable, and never freed: a call may hold it
-/// for as long as it runs. Equal policies share one.
+/// Who is asked for one function under one policy, in order. Immutable; it lives as long as somebody uses it,
+/// and keeps its backends alive.
 struct Snapshot {
   const Candidate* begin = nullptr;
   const Candidate* end = nullptr;
@@ -60,11 +62,23 @@ struct Snapshot {
   std::string required_out;  ///< why it cannot take any, when it cannot
 };
 
+/// A thread's hold on a snapshot: it lives, and stays the one that is held, while `uses` is not 0. Only the
+/// thread itself looks at it.
+struct SnapshotHold {
+  /// What `uses` of a hold that was made for one use comes down to when that ends.
+  static constexpr std::uint32_t kEnded = std::uint32_t{1} << 31;
+
+  const Snapshot* snapshot = nullptr;
+  std::uint32_t uses = 0;
+};
+
 /// What the dispatch keeps for a thread.
 struct ThreadState {
   ScopedPolicy::Frame* scope = nullptr;
   CounterCell* cells = nullptr;
+  SnapshotHold* holds = nullptr;  ///< by function, of the calls outside a ScopedPolicy
   std::uint32_t cell_count = 0;
+  std::uint32_t hold_count = 0;
   std::uint32_t in_original = 0;  ///< how deep the thread is inside original::… functions
 };
 // Of the compiler's own TLS model: static TLS would keep the library from being loaded while a program runs,
@@ -92,24 +106,54 @@ class FLA_API FunctionBase {
   std::string_view name() const { return description_.name; }
   const Description& description() const { return description_; }
 
-  /// The list that holds for the calling thread now.
-  const Snapshot& snapshot() const {
-    const Snapshot* known = known_snapshot();
-    return known != nullptr ? *known : find_snapshot();
+  /// The list that is in force for the calling thread now, with one use more.
+  SnapshotHold& hold() const {
+    // The pointer is compared and not followed: what a thread holds it has got before, and nothing else can
+    // lie there as long as it holds it.
+    ThreadState& thread = thread_state;
+    if (thread.scope == nullptr && index_ < thread.hold_count) [[likely]] {
+      SnapshotHold& held = thread.holds[index_];
+      if (held.snapshot == snapshot_.load(std::memory_order_acquire)) [[likely]] {
+        ++held.uses;
+        return held;
+      }
+    }
+    return find_hold();
   }
 
  protected:
-  /// The same, or null when it has to be looked for: the first time, or within a ScopedPolicy.
-  const Snapshot* known_snapshot() const {
-    return thread_state.scope == nullptr ? snapshot_.load(std::memory_order_acquire) : nullptr;
-  }
+  /// The original kernel's counter, and 1, when outside a ScopedPolicy nobody else is to be asked or told.
+  std::uint32_t only_original() const { return only_original_.load(std::memory_order_relaxed); }
 
  private:
   friend class Registry;
-  const Snapshot& find_snapshot() const;
+  SnapshotHold& find_hold() const;
 
   Description description_;
-  mutable std::atomic<const Snapshot*> snapshot_{nullptr};
+  std::uint32_t index_;  ///< of ThreadState::holds
+  mutable std::atomic<std::uint32_t> only_original_{0};
+  mutable std::atomic<const Snapshot*> snapshot_{nullptr};  ///< null: has to be looked for
+};
+
+/// Ends a hold that was made for one use.
+FLA_API void end_hold(SnapshotHold& hold) noexcept;
+
+/// The list that is in force for the calling thread now, for as long as this object lives, on its thread.
+class SnapshotUse {
+ public:
+  explicit SnapshotUse(const FunctionBase& function) : hold_(&function.hold()) {}
+  SnapshotUse(SnapshotUse&& other) noexcept : hold_(std::exchange(other.hold_, nullptr)) {}
+  SnapshotUse& operator=(SnapshotUse&&) = delete;
+  ~SnapshotUse() {
+    if (hold_ != nullptr && --hold_->uses == SnapshotHold::kEnded) [[unlikely]]
+      end_hold(*hold_);
+  }
+
+  const Snapshot& operator*() const { return *hold_->snapshot; }
+  const Snapshot* operator->() const { return hold_->snapshot; }
+
+ private:
+  SnapshotHold* hold_;
 };
 
 // The rare ways, out of line. The first time a thread counts something it is logged, once a process.
@@ -179,10 +223,10 @@ class Function : public FunctionBase {
 
   Result operator()(const Args& args) const {
     validate(args);
-    const Snapshot* known = this->known_snapshot();
-    if (known != nullptr && known->only_original && count_again(known->original_counter))
-      return original_(args);
-    return ask_in_turn(this->snapshot(), args);
+    const std::uint32_t alone = this->only_original();
+    if (alone != 0 && thread_state.scope == nullptr && count_again(alone - 1)) return original_(args);
+    const SnapshotUse use(*this);
+    return ask_in_turn(*use, args);
   }
 
   /// The same under settings that were looked up before, for arguments that are known to be right.
@@ -265,25 +309,27 @@ class Function : public FunctionBase {
   Original original_;
 };
 
-/// A dispatched function as a part of another's original kernel. Made on the thread of the call: it holds
-/// the settings that are in force there, so that all of the call's work runs under the same ones on whatever
-/// thread. Inside original::… it asks nobody. Arguments are not checked: they are parts of a call that was.
+/// A dispatched function as a part of another's original kernel. Made and ended on the thread of the call: it
+/// holds the settings that are in force there, so that all of the call's work runs under the same ones on
+/// whatever thread. Inside original::… it asks nobody. Arguments are not checked: they are parts of a call
+/// that was.
 template <class Result, class Args>
 class Stage {
  public:
-  explicit Stage(const Function<Result, Args>& function)
-      : function_(function), snapshot_(thread_state.in_original > 0 ? nullptr : &function.snapshot()) {}
+  explicit Stage(const Function<Result, Args>& function) : function_(function) {
+    if (thread_state.in_original == 0) use_.emplace(function);
+  }
 
   Result operator()(const Args& args) const {
-    return snapshot_ != nullptr ? function_.under(*snapshot_, args) : function_.original_kernel()(args);
+    return use_ ? function_.under(**use_, args) : function_.original_kernel()(args);
   }
 
   /// Whether a backend may be asked to take a call.
-  bool asks() const { return snapshot_ != nullptr && !snapshot_->only_original; }
+  bool asks() const { return use_ && !(*use_)->only_original; }
 
  private:
   const Function<Result, Args>& function_;
-  const Snapshot* snapshot_;
+  std::optional<SnapshotUse> use_;
 };
 
 template <class Result, class Args>

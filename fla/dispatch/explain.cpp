@@ -93,8 +93,8 @@ Choice choose(std::string_view op, std::string_view name, const std::type_info& 
   const FunctionBase& function = Registry::instance().function(op, name);
   check_type(function, signature, *function.description().signature);
   validate(function, args);
-  const Snapshot& all = function.snapshot();
-  const Snapshot& snapshot = all.decision == nullptr ? all : choose_by_rules(all, args);
+  const SnapshotUse use(function);
+  const Snapshot& snapshot = use->decision == nullptr ? *use : choose_by_rules(*use, args);
   for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
     const Verdict verdict = ask(*candidate, args);
     if (verdict.ok() && snapshot.fall_back && !candidate->breaker->closed()) {
@@ -102,17 +102,15 @@ Choice choose(std::string_view op, std::string_view name, const std::type_info& 
       continue;
     }
     if (verdict.ok()) {
-      return {&function,
-              candidate->run,
-              candidate->backend,
-              candidate->counter,
-              candidate->backend->info().name,
+      return {&function,          candidate->run,
+              candidate->backend, owner_of(snapshot, *candidate),
+              candidate->counter, candidate->backend->info().name,
               snapshot.traced};
     }
     count_refusal(*candidate, verdict);
   }
   if (snapshot.must_take) raise_required(function, snapshot, args);
-  return {&function, nullptr, nullptr, snapshot.original_counter, "original", snapshot.traced};
+  return {&function, nullptr, nullptr, nullptr, snapshot.original_counter, "original", snapshot.traced};
 }
 
 }  // namespace dispatch

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 
 #include "fla/dispatch/dispatch.h"
 
@@ -12,7 +14,8 @@ namespace fla {
 /// devices, strides, options, which tensors are there) and be right; only pointers, contents and `scale` may
 /// differ. Settings that change later do not change a plan, except that the stages of an original kernel
 /// (fla/ops/common/stages.h) are dispatched at each call. A backend that fails is raised, whatever
-/// FLA_ON_FAILURE says. Copies are cheap; a plan may be called from several threads at once.
+/// FLA_ON_FAILURE says. Copies are cheap; a plan may be called from several threads at once. A backend that a
+/// program took out lives on while a plan has it.
 template <class Args>
 class Plan {
  public:
@@ -42,6 +45,7 @@ class Plan {
   Original original_ = nullptr;
   Run run_ = nullptr;
   BaseBackend* backend_ = nullptr;
+  std::shared_ptr<const void> owner_;
   std::uint32_t counter_ = 0;
   std::string_view name_;
   const dispatch::FunctionBase* traced_ = nullptr;  // set where a profiler wants to know who runs
@@ -52,6 +56,7 @@ struct Choice {
   const FunctionBase* function;
   void (*run)();  ///< null: the original kernel
   BaseBackend* backend;
+  std::shared_ptr<const void> owner;  ///< keeps the backend, its name and its counters alive
   std::uint32_t counter;
   std::string_view name;
   bool traced;
@@ -65,11 +70,12 @@ FLA_API Choice choose(std::string_view op, std::string_view function, const std:
 template <class Args>
 Plan<Args> plan(std::string_view op, std::string_view function, const Args& args) {
   using Result = typename Args::Result;
-  const dispatch::Choice choice = dispatch::choose(op, function, typeid(Result(const Args&)), &args);
+  dispatch::Choice choice = dispatch::choose(op, function, typeid(Result(const Args&)), &args);
   Plan<Args> made;
   made.counter_ = choice.counter;
   made.name_ = choice.name;
   made.backend_ = choice.backend;
+  made.owner_ = std::move(choice.owner);
   if (choice.traced) made.traced_ = choice.function;
   if (choice.run != nullptr) {
     made.run_ = reinterpret_cast<typename Plan<Args>::Run>(choice.run);

@@ -135,15 +135,4 @@ Policy current_policy() { return dispatch::Registry::instance().policy(); }
 
 void reload_environment() { dispatch::Registry::instance().reload_environment(); }
 
-ScopedPolicy::ScopedPolicy(const Policy& policy) {
-  dispatch::Registry::instance().check_scoped(policy);
-  frame_ = new Frame{dispatch::thread_state.scope, policy, {}};
-  dispatch::thread_state.scope = frame_;
-}
-
-ScopedPolicy::~ScopedPolicy() {
-  dispatch::thread_state.scope = frame_->parent;
-  delete frame_;
-}
-
 }  // namespace fla

@@ -28,6 +28,8 @@ Collecting::~Collecting() { collected = nullptr; }
 Registration::Registration(const Recipe& recipe) { Registry::instance().add_recipe(recipe); }
 
 FunctionBase::FunctionBase(const Description& description) : description_(description) {
+  static constinit std::atomic<std::uint32_t> count{0};
+  index_ = count.fetch_add(1, std::memory_order_relaxed);
   Registry::instance().add_function(*this);
 }
 
@@ -52,8 +54,12 @@ const Slot* Entry::slot(std::string_view function) const {
 const Entry::Pair& Entry::pair(std::string_view op, std::string_view function) {
   const auto found = pairs.find(function);
   if (found != pairs.end()) return found->second;
-  return pairs.emplace(function, Pair{new_counter(op, function, name), &new_breaker(op, function, name)})
-      .first->second;
+  auto breaker = new_breaker(op, function, name);
+  return pairs.emplace(function, Pair{new_counter(op, function, name), std::move(breaker)}).first->second;
+}
+
+Entry::~Entry() {
+  for (const auto& [function, pair] : pairs) release_counter(pair.counter);
 }
 
 Registry& Registry::instance() {
@@ -64,11 +70,12 @@ Registry& Registry::instance() {
 Registry::Registry() {
   guard_against_fork(ForkOrder::loading, loading_);
   guard_against_fork(ForkOrder::registry, mutex_);
+  guard_against_fork(ForkOrder::snapshots, in_force_mutex_);
 }
 
 void Registry::add_function(const FunctionBase& function) {
   if (collected != nullptr) return collected->functions.push_back(&function);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   Op& op = ops_[std::string(function.op())];
   op.name = function.op();
   op.functions.push_back(&function);
@@ -76,7 +83,7 @@ void Registry::add_function(const FunctionBase& function) {
 
 void Registry::add_recipe(const Recipe& recipe) {
   if (collected != nullptr) return collected->recipes.push_back(recipe);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   recipes_.push_back({recipe, ""});
 }
 
@@ -89,7 +96,7 @@ Op& Registry::op_named(std::string_view name) {
 }
 
 const FunctionBase& Registry::function(std::string_view op, std::string_view name) {
-  Lock lock(mutex_);
+  Lock lock(*this);
   const auto find = [&]() -> const FunctionBase* {
     const auto known = ops_.find(op);
     if (known == ops_.end()) return nullptr;
@@ -105,17 +112,16 @@ const FunctionBase& Registry::function(std::string_view op, std::string_view nam
   throw InvalidArgument("function", "expected one of " + joined(known) + ", got '" + std::string(name) + "'");
 }
 
-void Registry::insert(Op& op, std::unique_ptr<Entry> entry) {
+void Registry::insert(Op& op, std::shared_ptr<Entry> entry) {
   entry->id = ++last_id_;
   for (const FunctionBase* function : op.functions) entry->pair(op.name, function->name());
-  op.entries.push_back(entry.get());
-  std::ranges::sort(op.entries, {}, [](const Entry* e) { return std::tie(e->info.priority, e->name); });
-  entries_.push_back(std::move(entry));
-  ++op.version;
+  op.entries.push_back(std::move(entry));
+  std::ranges::sort(op.entries, {}, [](const auto& e) { return std::tie(e->info.priority, e->name); });
+  forget_snapshots(op);
 }
 
-std::unique_ptr<Entry> Registry::make_entry(const Recipe& recipe, const std::string& origin) {
-  auto entry = std::make_unique<Entry>();
+std::shared_ptr<Entry> Registry::make_entry(const Recipe& recipe, const std::string& origin) {
+  auto entry = std::make_shared<Entry>();
   entry->name = recipe.name;
   entry->origin = origin;
   entry->info.name = entry->name;
@@ -149,19 +155,24 @@ void Registry::load_recipes(Lock& lock, std::string_view name) {
   if (found == ops_.end() || found->second.loaded) return;
   Op& op = found->second;  // ops stay
   const auto is_made = [&op](std::string_view backend) {
-    return std::ranges::any_of(op.entries, [backend](const Entry* entry) { return entry->name == backend; });
+    return std::ranges::any_of(op.entries, [backend](const auto& entry) { return entry->name == backend; });
   };
   std::vector<KnownRecipe> waiting;
   for (const KnownRecipe& known : recipes_) {
     if (known.recipe.op == op.name && !is_made(known.recipe.name)) waiting.push_back(known);
   }
   lock.unlock();
-  std::vector<std::unique_ptr<Entry>> made;
+  std::vector<std::shared_ptr<Entry>> made;
   for (const auto& [recipe, origin] : waiting) made.push_back(make_entry(recipe, origin));
   lock.lock();
   std::map<std::string, bool> toggles;
-  for (const auto& entry : made) {
-    if (const auto on = toggle(entry->info)) toggles[entry->name] = *on;
+  try {
+    for (const auto& entry : made) {
+      if (const auto on = toggle(entry->info)) toggles[entry->name] = *on;
+    }
+  } catch (...) {
+    for (auto& entry : made) drop(std::move(entry));
+    throw;
   }
   for (const auto& [backend, on] : toggles) layers_.environment.enable[backend] = on;
   for (auto& entry : made) insert(op, std::move(entry));
@@ -198,7 +209,7 @@ void Registry::load_plugins(std::string_view op) {
   for (const Arrival& arrival : Plugins::instance().load_for(op)) {
     std::string refused;
     try {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(*this);
       refused = admit(arrival, op);
     } catch (const std::exception& error) {
       refused = std::string("it could not be taken in: ") + error.what();
@@ -237,7 +248,7 @@ std::string Registry::objection_to(const Arrival& arrival) const {
     for (const auto& [recipe, origin] : recipes_) {
       if (recipe.op == name) its.backends.emplace_back(recipe.name);
     }
-    for (const Entry* entry : op.entries) its.backends.push_back(entry->name);
+    for (const auto& entry : op.entries) its.backends.push_back(entry->name);
     for (const FunctionBase* function : op.functions)
       its.functions.push_back({function->name(), function->description().args_size});
   }
@@ -259,11 +270,11 @@ std::string Registry::admit(const Arrival& arrival, std::string_view called) {
     const auto found = ops_.find(called);
     if (found == ops_.end()) return refused;
     Op& op = found->second;
-    auto entry = std::make_unique<Entry>();
+    auto entry = std::make_shared<Entry>();
     entry->name = arrival.plugin;
     const auto is_taken = [&] {
       return entry->name.empty() ||
-             std::ranges::any_of(op.entries, [&](const Entry* e) { return e->name == entry->name; }) ||
+             std::ranges::any_of(op.entries, [&](const auto& e) { return e->name == entry->name; }) ||
              std::ranges::any_of(recipes_, [&](const KnownRecipe& known) {
                return known.recipe.op == op.name && known.recipe.name == entry->name;
              });
@@ -290,18 +301,18 @@ std::string Registry::admit(const Arrival& arrival, std::string_view called) {
   return "";
 }
 
-std::vector<const Entry*> Registry::available(std::string_view op) {
-  Lock lock(mutex_);
+std::vector<std::shared_ptr<const Entry>> Registry::available(std::string_view op) {
+  Lock lock(*this);
   ensure_environment();
   load(lock, op);
-  std::vector<const Entry*> found;
+  std::vector<std::shared_ptr<const Entry>> found;
   std::ranges::copy_if(op_named(op).entries, std::back_inserter(found),
-                       [](const Entry* entry) { return entry->availability.available; });
+                       [](const auto& entry) { return entry->availability.available; });
   return found;
 }
 
 void Registry::load_again(std::string_view op) {
-  Lock lock(mutex_);
+  Lock lock(*this);
   const auto found = ops_.find(op);
   if (found == ops_.end() || !found->second.loaded) return;
   load(lock, op);
@@ -314,7 +325,7 @@ void Registry::check_new(std::string_view op_name, std::string_view backend, con
   if (const std::string why = name_problem(backend); !why.empty())
     throw ConfigError("register_backend: a backend of op " + found->second.name + " is " + why);
   const bool is_there =
-      std::ranges::any_of(found->second.entries, [&](const Entry* other) { return other->name == backend; });
+      std::ranges::any_of(found->second.entries, [&](const auto& other) { return other->name == backend; });
   const bool is_coming = std::ranges::any_of(recipes_, [&](const KnownRecipe& known) {
     return known.recipe.op == op_name && known.recipe.name == backend;
   });
@@ -328,13 +339,13 @@ void Registry::check_new(std::string_view op_name, std::string_view backend, con
 
 std::uint64_t Registry::add_backend(std::string_view op_name, std::unique_ptr<BaseBackend> backend,
                                     std::vector<Slot> slots) {
-  auto entry = std::make_unique<Entry>();
+  const auto entry = std::make_shared<Entry>();  // before the lock: a backend that is refused goes after it
   entry->info = backend->info();
   entry->name = entry->info.name;
   entry->origin = "program";
   entry->backend = std::move(backend);
   entry->slots = std::move(slots);
-  Lock lock(mutex_);
+  Lock lock(*this);
   ensure_environment();
   load(lock, op_name);
   check_new(op_name, entry->name, entry->slots);
@@ -348,26 +359,47 @@ std::uint64_t Registry::add_backend(std::string_view op_name, std::unique_ptr<Ba
   lock.lock();
   check_new(op_name, entry->name, entry->slots);  // somebody may have been faster
   if (const auto on = toggle(entry->info)) layers_.environment.enable[entry->name] = *on;
-  const std::uint64_t id = last_id_ + 1;
-  insert(ops_.find(op_name)->second, std::move(entry));
+  insert(ops_.find(op_name)->second, entry);
   make_stale();
-  return id;
+  return entry->id;
 }
 
 void Registry::remove_backend(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   for (auto& [name, op] : ops_) {
-    if (std::erase_if(op.entries, [id](const Entry* entry) { return entry->id == id; }) > 0) ++op.version;
+    const auto found = std::ranges::find(op.entries, id, &Entry::id);
+    if (found == op.entries.end()) continue;
+    const std::shared_ptr<Entry> gone = *found;
+    op.entries.erase(found);
+    const auto is_there = [&gone](const auto& named) {
+      return std::ranges::find(named.second.entries, gone->name, &Entry::name) != named.second.entries.end();
+    };
+    if (std::ranges::none_of(ops_, is_there)) layers_.environment.enable.erase(gone->name);
+    forget_snapshots(op);
+    drop(gone);
+    break;
   }
   make_stale();
+}
+
+void Registry::forget_snapshots(const Op& op) {
+  const auto is_of = [&op](const FunctionBase* function) { return function->op() == op.name; };
+  const auto drop_it = [this](Shared snapshot) { drop(std::move(snapshot)); };
+  plain_.remove_if([&](const PlainKey& key) { return is_of(key.function); }, drop_it);
+  ruled_.remove_if([](const RuledKey&) { return true; }, drop_it);
 }
 
 void Registry::make_stale() {
   // Twice, so that whoever looked at several functions meanwhile sees that they may not belong together.
   generation_.fetch_add(1, std::memory_order_acq_rel);
-  for (const auto& [name, op] : ops_) {
-    for (const FunctionBase* function : op.functions)
+  {
+    const std::lock_guard lock(in_force_mutex_);
+    for (auto& [function, snapshot] : in_force_) {
+      function->only_original_.store(0, std::memory_order_relaxed);
       function->snapshot_.store(nullptr, std::memory_order_release);
+      drop(std::move(snapshot));
+    }
+    in_force_.clear();
   }
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }

@@ -59,7 +59,9 @@ FLA_API void remove_backend(std::uint64_t id);
 }  // namespace dispatch
 
 /// A backend that a program added itself; it leaves when this object goes. Calls that are under way there
-/// finish: the backend itself lives until the process ends.
+/// finish. The backend itself is destroyed, on whatever thread and with no lock of the library held, when
+/// nobody can come back to it any more: plans that chose it are gone, and every thread that called one of its
+/// functions has called that function again, or has ended.
 class RegisteredBackend {
  public:
   explicit RegisteredBackend(std::uint64_t id) : id_(id) {}

@@ -91,7 +91,7 @@ RegistrySnapshot registry_snapshot() { return dispatch::Registry::instance().eve
 namespace dispatch {
 
 RegistrySnapshot Registry::everything() {
-  Lock lock(mutex_);
+  Lock lock(*this);
   ensure_environment();
   load_known(lock);
   RegistrySnapshot all;
@@ -104,7 +104,7 @@ RegistrySnapshot Registry::everything() {
     RegistrySnapshot::Op& its = all.ops.emplace_back();
     its.name = name;
     for (const FunctionBase* function : op.functions) its.functions.emplace_back(function->name());
-    for (Entry* entry : op.entries) {
+    for (const auto& entry : op.entries) {
       const BackendInfo& info = entry->info;
       RegistrySnapshot::Backend& backend = its.backends.emplace_back();
       backend.name = entry->name;

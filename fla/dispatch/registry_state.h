@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fla/dispatch/condition.h"
@@ -17,14 +19,20 @@
 #include "fla/dispatch/loading.h"
 #include "fla/dispatch/plugin_loader.h"
 #include "fla/dispatch/policy.h"
+#include "fla/dispatch/recent.h"
 #include "fla/dispatch/registry.h"
 #include "fla/dispatch/registry_snapshot.h"
 
 /// The registry's inside; not installed.
 namespace fla::dispatch {
 
-/// A backend of an op. Never freed: calls may be inside it.
+/// A backend of an op. Those that may call it, by a snapshot or a plan, keep it alive.
 struct Entry {
+  Entry() = default;
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  ~Entry();
+
   std::uint64_t id = 0;
   std::string name;
   std::string origin;                    ///< the plugin's file, "program", or empty: linked in
@@ -35,7 +43,7 @@ struct Entry {
 
   struct Pair {
     std::uint32_t counter;
-    Breaker* breaker;
+    std::shared_ptr<Breaker> breaker;
   };
   std::map<std::string, Pair, std::less<>> pairs;  ///< by function
 
@@ -46,10 +54,38 @@ struct Entry {
 struct Op {
   std::string name;
   std::vector<const FunctionBase*> functions;
-  std::vector<Entry*> entries;  ///< in ascending priority, ties by name
+  std::vector<std::shared_ptr<Entry>> entries;  ///< in ascending priority, ties by name
   bool loaded = false;
-  std::uint64_t version = 0;  ///< grows whenever `entries` changes
 };
+
+/// A snapshot with what it points to. All snapshots are of this type.
+struct OwningSnapshot : Snapshot {
+  std::vector<Candidate> candidates;
+  std::vector<std::shared_ptr<Entry>> entries;  ///< whose candidates they are, in their order
+  std::shared_ptr<const Decision> rules;
+  std::vector<std::shared_ptr<const Snapshot>> under_rules;
+  std::vector<const Snapshot*> under_rules_view;
+};
+
+/// What keeps the backend of a snapshot's candidate alive.
+std::shared_ptr<const void> owner_of(const Snapshot& snapshot, const Candidate& candidate);
+
+/// What a snapshot is found by: without rules, and with them.
+struct PlainKey {
+  const FunctionBase* function;
+  bool traced;
+  Policy policy;
+  friend bool operator==(const PlainKey&, const PlainKey&) = default;
+};
+/// The parts live as long as what is found by them.
+struct RuledKey {
+  const Snapshot* plain;
+  std::vector<const Snapshot*> under_rules;
+  const Decision* decision;
+  friend bool operator==(const RuledKey&, const RuledKey&) = default;
+};
+std::size_t hash_of(const PlainKey& key);
+std::size_t hash_of(const RuledKey& key);
 
 /// Where a backend stands before its verifier is asked; no state means that it is a candidate.
 struct Standing {
@@ -106,23 +142,23 @@ class Registry {
   bool set_configuration(std::shared_ptr<const Configuration> configuration);
   std::shared_ptr<const Configuration> configuration();
 
-  const Snapshot& snapshot(const FunctionBase& function);
+  std::shared_ptr<const Snapshot> snapshot(const FunctionBase& function);
 
   /// The function of that name; a plugin that may have it is loaded. Throws InvalidArgument.
   const FunctionBase& function(std::string_view op, std::string_view name);
 
   /// The op's backends that are available, whatever the settings say of them.
-  std::vector<const Entry*> available(std::string_view op);
+  std::vector<std::shared_ptr<const Entry>> available(std::string_view op);
 
   /// Loads what serves the op, if the op has been called before: for a plugin that came later.
   void load_again(std::string_view op);
 
   /// Everybody whom this call of the function could go to on this thread, in the order of asking.
   struct Candidacy {
-    const Entry* entry;
+    std::shared_ptr<const Entry> entry;
     Standing standing;
-    const Slot* slot;        ///< null: the backend has nothing of the function
-    const Breaker* breaker;  ///< null: nothing stands in the way
+    const Slot* slot;                        ///< null: the backend has nothing of the function
+    std::shared_ptr<const Breaker> breaker;  ///< null: nothing stands in the way
   };
   struct Lineup {
     Policy policy;
@@ -139,7 +175,27 @@ class Registry {
 
  private:
   Registry();
-  using Lock = std::unique_lock<std::mutex>;
+
+  /// The registry's mutex. What was dropped meanwhile is freed after it is unlocked: the destructor of a
+  /// backend may call the library.
+  class Lock {
+   public:
+    explicit Lock(Registry& registry) : registry_(registry), lock_(registry.mutex_) {}
+    ~Lock() { unlock(); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    void lock() { lock_.lock(); }
+    void unlock() {
+      if (!lock_.owns_lock()) return;
+      const auto dropped = std::exchange(registry_.dropped_, {});
+      lock_.unlock();
+    }
+
+   private:
+    Registry& registry_;
+    std::unique_lock<std::mutex> lock_;
+  };
+  void drop(std::shared_ptr<const void> what) { dropped_.push_back(std::move(what)); }
 
   // ---- ops and backends (registry.cpp)
   Op& op_named(std::string_view name);
@@ -156,8 +212,10 @@ class Registry {
   void check_new(std::string_view op, std::string_view backend, const std::vector<Slot>& slots);
   std::string admit(const Arrival& arrival, std::string_view op);
   std::string objection_to(const Arrival& arrival) const;
-  std::unique_ptr<Entry> make_entry(const Recipe& recipe, const std::string& origin);
-  void insert(Op& op, std::unique_ptr<Entry> entry);
+  std::shared_ptr<Entry> make_entry(const Recipe& recipe, const std::string& origin);
+  void insert(Op& op, std::shared_ptr<Entry> entry);
+  /// Forgets the snapshots of an op whose backends are others now.
+  void forget_snapshots(const Op& op);
   void make_stale();
 
   // ---- settings (settings.cpp)
@@ -170,31 +228,25 @@ class Registry {
   void check_loaded();
 
   // ---- who is asked (snapshots.cpp)
-  std::vector<Entry*> asking_order(const Op& op, const Policy& policy) const;
+  std::vector<std::shared_ptr<Entry>> asking_order(const Op& op, const Policy& policy) const;
   Standing standing(const Op& op, const Entry& entry, std::string_view function, const Policy& policy) const;
   /// Disabled, denied or neither, whether the backend is there or not.
   Standing standing_by_policy(const Op& op, const Entry& entry, const Policy& policy) const;
-  const Snapshot& build(const FunctionBase& function, Op& op);
-  const Snapshot& build_plain(const FunctionBase& function, Op& op, const Policy& policy);
+  using Shared = std::shared_ptr<const Snapshot>;
+  Shared build(const FunctionBase& function, Op& op);
+  Shared build_plain(const FunctionBase& function, Op& op, const Policy& policy);
+  Shared build_ruled(const Shared& plain, std::vector<Shared> under_rules,
+                     std::shared_ptr<const Decision> decision);
+  std::shared_ptr<const Decision> decision_for(const FunctionBase& function,
+                                               const std::vector<const ConfigRule*>& rules);
 
   struct KnownRecipe {
     Recipe recipe;
     std::string origin;
   };
-  struct Kept {
-    const FunctionBase* function;
-    std::uint64_t version;
-    Policy policy;
-    bool traced;
-    std::unique_ptr<Snapshot> snapshot;
-    std::vector<Candidate> candidates;
-  };
-  struct KeptRules {
-    const Snapshot* plain;
-    std::vector<const Snapshot*> by_rule;
+  struct Decided {
     std::vector<std::string> conditions;
-    std::unique_ptr<Decision> decision;
-    std::unique_ptr<Snapshot> snapshot;
+    std::shared_ptr<const Decision> decision;
   };
 
   Loading loading_;
@@ -202,10 +254,16 @@ class Registry {
   std::atomic<std::uint64_t> generation_{1};
   std::map<std::string, Op, std::less<>> ops_;
   std::vector<KnownRecipe> recipes_;
-  std::vector<std::unique_ptr<Entry>> entries_;
-  std::vector<std::unique_ptr<Kept>> snapshots_;
-  std::vector<std::unique_ptr<KeptRules>> rule_snapshots_;
   std::uint64_t last_id_ = 0;
+  // Settings come back, those of a ScopedPolicy above all: what was made for the last ones is kept.
+  Recent<PlainKey, Shared> plain_{1024};
+  Recent<RuledKey, Shared> ruled_{64};
+  std::map<const FunctionBase*, Decided> decided_;
+  std::vector<std::shared_ptr<const void>> dropped_;  // to be freed when mutex_ is unlocked
+
+  std::mutex in_force_mutex_;  // held for a moment, inside mutex_ or alone: a thread's first call waits for
+                               // nothing else
+  std::map<const FunctionBase*, Shared> in_force_;  // those that FunctionBase::snapshot_ points to
 
   bool environment_read_ = false;
   std::map<std::string, std::string> variables_;  // FLA_* as they were when the environment was read
@@ -234,8 +292,10 @@ BreakerSettings breaker_settings(const Policy& policy);
 /// "a, b, c", or "none".
 std::string joined(const std::vector<std::string>& names);
 
-/// Counters are named once, when a pair of function and backend first exists.
+/// The counter of that name, for one holder more. The original kernel's is never released.
 std::uint32_t new_counter(std::string_view op, std::string_view function, std::string_view backend);
+/// Nobody who holds it is left to count with it when it is released for the last time.
+void release_counter(std::uint32_t counter);
 
 }  // namespace fla::dispatch
 
@@ -244,8 +304,9 @@ struct fla::ScopedPolicy::Frame {
   Policy policy;
   struct Known {
     const dispatch::FunctionBase* function;
-    std::uint64_t generation;
-    const dispatch::Snapshot* snapshot;
+    std::uint64_t generation = 0;
+    std::shared_ptr<const dispatch::Snapshot> snapshot{};
+    dispatch::SnapshotHold hold{};
   };
-  std::vector<Known> known;
+  std::list<Known> known;  // a hold stays where it is
 };

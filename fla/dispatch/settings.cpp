@@ -149,7 +149,7 @@ KnownNames Registry::names() const {
     for (const auto& [recipe, origin] : recipes_) {
       if (recipe.op == name) add(its.backends, recipe.name);
     }
-    for (const Entry* entry : op.entries) add(its.backends, entry->name);
+    for (const auto& entry : op.entries) add(its.backends, entry->name);
     for (const FunctionBase* function : op.functions) its.tables.push_back(function->description().arguments);
   }
   for (const std::string& backend : plugins.promised_backends()) {
@@ -162,7 +162,7 @@ KnownNames Registry::names() const {
 }
 
 KnownNames Registry::known_names() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   return names();
 }
 
@@ -188,12 +188,12 @@ void Registry::read_environment() {
   std::swap(variables_, variables);
   try {
     for (const auto& [name, op] : ops_) {
-      for (const Entry* entry : op.entries) {
+      for (const auto& entry : op.entries) {
         if (const auto on = toggle(entry->info)) next.environment.enable[entry->name] = *on;
       }
     }
     for (const auto& [name, op] : ops_) {
-      for (const Entry* entry : op.entries) {
+      for (const auto& entry : op.entries) {
         if (entry->backend != nullptr) entry->backend->configure();
       }
     }
@@ -211,7 +211,7 @@ void Registry::read_environment() {
 }
 
 void Registry::reload_environment() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   read_environment();
   make_stale();
 }
@@ -254,7 +254,7 @@ void Registry::load_named(Lock& lock, const Policy& policy) {
 }
 
 void Registry::set_policy(const Policy& policy) {
-  Lock lock(mutex_);
+  Lock lock(*this);
   ensure_environment();
   load_named(lock, policy);
   check_names(policy, SetBy::program, names());
@@ -266,7 +266,7 @@ void Registry::set_policy(const Policy& policy) {
 }
 
 bool Registry::set_configuration(std::shared_ptr<const Configuration> configuration) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   if (layers_.file == nullptr || layers_.file->file != configuration->file ||
       layers_.file->reading > configuration->reading)
     return false;
@@ -280,13 +280,13 @@ bool Registry::set_configuration(std::shared_ptr<const Configuration> configurat
 }
 
 std::shared_ptr<const Configuration> Registry::configuration() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   ensure_environment();
   return layers_.file;
 }
 
 void Registry::check_scoped(const Policy& policy) {
-  Lock lock(mutex_);
+  Lock lock(*this);
   ensure_environment();
   load_named(lock, policy);
   check_names(policy, SetBy::program, names());
@@ -295,7 +295,7 @@ void Registry::check_scoped(const Policy& policy) {
 }
 
 Policy Registry::policy() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   ensure_environment();
   return layers_.together(nullptr, nullptr);
 }

@@ -14,32 +14,18 @@ bool is_named(const std::vector<std::string>& list, const std::string& op, const
 
 }  // namespace
 
-const Snapshot& FunctionBase::find_snapshot() const {
-  Registry& registry = Registry::instance();
-  ScopedPolicy::Frame* scope = thread_state.scope;
-  if (scope == nullptr) return registry.snapshot(*this);
-  const std::uint64_t generation = registry.generation();
-  for (const ScopedPolicy::Frame::Known& known : scope->known) {
-    if (known.function == this && known.generation == generation) return *known.snapshot;
-  }
-  const Snapshot& found = registry.snapshot(*this);
-  std::erase_if(scope->known, [this](const auto& known) { return known.function == this; });
-  scope->known.push_back({this, generation, &found});
-  return found;
-}
-
 const Snapshot& choose_by_rules(const Snapshot& snapshot, const void* args) noexcept {
   const int rule = snapshot.decision->first(args);
   return rule < 0 ? snapshot : *snapshot.by_rule[rule];
 }
 
-std::vector<Entry*> Registry::asking_order(const Op& op, const Policy& policy) const {
-  std::vector<Entry*> entries = op.entries;
+std::vector<std::shared_ptr<Entry>> Registry::asking_order(const Op& op, const Policy& policy) const {
+  std::vector<std::shared_ptr<Entry>> entries = op.entries;
   for (const auto* sequences : {&policy.order, &policy.prefer}) {  // the later one has the greater weight
     const auto sequence = sequences->find(op.name);
     if (sequence == sequences->end()) continue;
     const std::vector<std::string>& names = sequence->second;
-    std::ranges::stable_sort(entries, {}, [&](const Entry* entry) {
+    std::ranges::stable_sort(entries, {}, [&](const auto& entry) {
       return std::ranges::find(names, entry->name) - names.begin();
     });
   }
@@ -77,15 +63,46 @@ Standing Registry::standing_by_policy(const Op& op, const Entry& entry, const Po
   return {};
 }
 
-const Snapshot& Registry::build_plain(const FunctionBase& function, Op& op, const Policy& policy) {
-  for (const auto& kept : snapshots_) {
-    if (kept->function == &function && kept->version == op.version && kept->traced == traced_ &&
-        kept->policy == policy)
-      return *kept->snapshot;
+std::size_t hash_of(const PlainKey& key) {
+  const Policy& policy = key.policy;
+  std::size_t hash = mixed(mixed(0, key.function), key.traced);
+  const auto add = [&hash](const auto& value) { hash = mixed(hash, value); };
+  const auto add_list = [&add](const std::vector<std::string>& list) {
+    add(list.size());
+    for (const std::string& item : list) add(item);
+  };
+  for (const auto& [name, on] : policy.enable) add(name), add(on);
+  for (const auto* sequences : {&policy.order, &policy.prefer}) {
+    add(sequences->size());
+    for (const auto& [op, names] : *sequences) add(op), add_list(names);
   }
-  auto kept =
-      std::make_unique<Kept>(Kept{&function, op.version, policy, traced_, std::make_unique<Snapshot>(), {}});
-  Snapshot& snapshot = *kept->snapshot;
+  for (const auto* list : {&policy.allow, &policy.deny}) add_list(list->value_or(std::vector<std::string>{}));
+  for (const auto& [op, name] : policy.require) add(op), add(name);
+  add(policy.disable_dispatch);
+  add(policy.on_failure);
+  add(policy.check_verifiers);
+  add(policy.breaker_threshold);
+  add(policy.breaker_window_ms);
+  add(policy.breaker_cool_down_ms);
+  return hash;
+}
+
+std::size_t hash_of(const RuledKey& key) {
+  std::size_t hash = mixed(mixed(0, key.plain), key.decision);
+  for (const Snapshot* snapshot : key.under_rules) hash = mixed(hash, snapshot);
+  return hash;
+}
+
+std::shared_ptr<const void> owner_of(const Snapshot& snapshot, const Candidate& candidate) {
+  return static_cast<const OwningSnapshot&>(snapshot)
+      .entries[static_cast<std::size_t>(&candidate - snapshot.begin)];
+}
+
+Registry::Shared Registry::build_plain(const FunctionBase& function, Op& op, const Policy& policy) {
+  PlainKey key{&function, traced_, policy};
+  if (const Shared* known = plain_.find(key)) return *known;
+  const auto made = std::make_shared<OwningSnapshot>();
+  OwningSnapshot& snapshot = *made;
   snapshot.original_counter = new_counter(op.name, function.name(), "original");
   snapshot.check_verifiers = policy.check_verifiers.value_or(false);
   snapshot.traced = traced_;
@@ -97,7 +114,7 @@ const Snapshot& Registry::build_plain(const FunctionBase& function, Op& op, cons
   }
   snapshot.fall_back =
       policy.on_failure.value_or(OnFailure::raise) == OnFailure::fallback && !snapshot.must_take;
-  for (Entry* entry : asking_order(op, policy)) {
+  for (const std::shared_ptr<Entry>& entry : asking_order(op, policy)) {
     const Standing where = standing(op, *entry, function.name(), policy);
     if (entry->name == snapshot.required) {
       snapshot.required_out = where.state.empty() ? "" : "is " + where.state + ": " + where.reason;
@@ -105,73 +122,106 @@ const Snapshot& Registry::build_plain(const FunctionBase& function, Op& op, cons
     if (!where.state.empty() || policy.disable_dispatch.value_or(false)) continue;
     const Slot* slot = entry->slot(function.name());
     const Entry::Pair& pair = entry->pair(op.name, function.name());
-    kept->candidates.push_back({slot->verify, slot->run, entry->backend.get(), pair.breaker, pair.counter});
+    snapshot.candidates.push_back(
+        {slot->verify, slot->run, entry->backend.get(), pair.breaker.get(), pair.counter});
+    snapshot.entries.push_back(entry);
   }
-  snapshot.begin = kept->candidates.data();
-  snapshot.end = snapshot.begin + kept->candidates.size();
+  snapshot.begin = snapshot.candidates.data();
+  snapshot.end = snapshot.begin + snapshot.candidates.size();
   snapshot.only_original = snapshot.begin == snapshot.end && !snapshot.must_take && !traced_;
-  snapshots_.push_back(std::move(kept));
-  return snapshot;
+  plain_.add(std::move(key), made, [this](Shared gone) { drop(std::move(gone)); });
+  return made;
 }
 
-const Snapshot& Registry::build(const FunctionBase& function, Op& op) {
-  const ScopedPolicy::Frame* scope = thread_state.scope;
-  const Snapshot& plain = build_plain(function, op, layers_.together(nullptr, scope));
-  const std::vector<const ConfigRule*> rules = layers_.rules_for(op.name);
-  if (rules.empty()) return plain;
-  auto kept = std::make_unique<KeptRules>(KeptRules{&plain, {}, {}, nullptr, nullptr});
+std::shared_ptr<const Decision> Registry::decision_for(const FunctionBase& function,
+                                                       const std::vector<const ConfigRule*>& rules) {
+  std::vector<std::string> texts;
   std::vector<const Condition*> conditions;
   for (const ConfigRule* rule : rules) {
-    kept->by_rule.push_back(&build_plain(function, op, layers_.together(rule, scope)));
-    kept->conditions.push_back(rule->when ? rule->when->text() : "");
+    texts.push_back(rule->when ? rule->when->text() : "");
     conditions.push_back(rule->when ? &*rule->when : nullptr);
   }
-  for (const auto& known : rule_snapshots_) {
-    if (known->plain == kept->plain && known->by_rule == kept->by_rule &&
-        known->conditions == kept->conditions)
-      return *known->snapshot;
+  Decided& decided = decided_[&function];
+  if (decided.decision == nullptr || decided.conditions != texts) {
+    decided.decision = std::make_unique<const Decision>(conditions, function.description().arguments);
+    decided.conditions = std::move(texts);
   }
-  kept->decision = std::make_unique<Decision>(conditions, function.description().arguments);
-  kept->snapshot = std::make_unique<Snapshot>(plain);
-  kept->snapshot->decision = kept->decision.get();
-  kept->snapshot->by_rule = kept->by_rule.data();
-  kept->snapshot->only_original = false;
-  rule_snapshots_.push_back(std::move(kept));
-  return *rule_snapshots_.back()->snapshot;
+  return decided.decision;
 }
 
-const Snapshot& Registry::snapshot(const FunctionBase& function) {
-  Lock lock(mutex_);
+Registry::Shared Registry::build_ruled(const Shared& plain, std::vector<Shared> under_rules,
+                                       std::shared_ptr<const Decision> decision) {
+  RuledKey key{plain.get(), {}, decision.get()};
+  for (const Shared& snapshot : under_rules) key.under_rules.push_back(snapshot.get());
+  if (const Shared* known = ruled_.find(key)) return *known;
+  const auto made = std::make_shared<OwningSnapshot>();
+  static_cast<Snapshot&>(*made) = *plain;
+  made->entries = static_cast<const OwningSnapshot&>(*plain).entries;
+  made->under_rules = std::move(under_rules);
+  made->under_rules.push_back(plain);  // whose candidates are this one's, too
+  made->under_rules_view = key.under_rules;
+  made->rules = std::move(decision);
+  made->decision = made->rules.get();
+  made->by_rule = made->under_rules_view.data();
+  made->only_original = false;
+  ruled_.add(std::move(key), made, [this](Shared gone) { drop(std::move(gone)); });
+  return made;
+}
+
+Registry::Shared Registry::build(const FunctionBase& function, Op& op) {
+  const ScopedPolicy::Frame* scope = thread_state.scope;
+  const Shared plain = build_plain(function, op, layers_.together(nullptr, scope));
+  const std::vector<const ConfigRule*> rules = layers_.rules_for(op.name);
+  if (rules.empty()) return plain;
+  std::vector<Shared> under_rules;
+  for (const ConfigRule* rule : rules)
+    under_rules.push_back(build_plain(function, op, layers_.together(rule, scope)));
+  return build_ruled(plain, std::move(under_rules), decision_for(function, rules));
+}
+
+std::shared_ptr<const Snapshot> Registry::snapshot(const FunctionBase& function) {
+  if (thread_state.scope == nullptr) {
+    const std::lock_guard lock(in_force_mutex_);
+    if (const auto known = in_force_.find(&function); known != in_force_.end()) return known->second;
+  }
+  Lock lock(*this);
   ensure_environment();
   load(lock, function.op());
-  const Snapshot& snapshot = build(function, ops_.find(function.op())->second);
+  Shared snapshot = build(function, ops_.find(function.op())->second);
   // What code of a backend that is being loaded sees is for itself.
-  if (thread_state.scope == nullptr && is_loaded(function.op()))
-    function.snapshot_.store(&snapshot, std::memory_order_release);
+  if (thread_state.scope == nullptr && is_loaded(function.op())) {
+    const std::lock_guard in_force(in_force_mutex_);
+    Shared& mine = in_force_[&function];
+    if (mine != nullptr) drop(std::move(mine));
+    mine = snapshot;
+    function.snapshot_.store(snapshot.get(), std::memory_order_release);
+    function.only_original_.store(snapshot->only_original ? snapshot->original_counter + 1 : 0,
+                                  std::memory_order_relaxed);
+  }
   return snapshot;
 }
 
 Registry::Lineup Registry::lineup(const FunctionBase& function, const void* args) {
-  Lock lock(mutex_);
+  Lock lock(*this);
   ensure_environment();
   load(lock, function.op());
   Op& op = ops_.find(function.op())->second;
-  const Snapshot& snapshot = build(function, op);
-  const int holds = snapshot.decision == nullptr ? -1 : snapshot.decision->first(args);
+  const Shared snapshot = build(function, op);
+  const int holds = snapshot->decision == nullptr ? -1 : snapshot->decision->first(args);
   const ConfigRule* rule = holds < 0 ? nullptr : layers_.rules_for(op.name)[static_cast<std::size_t>(holds)];
   Lineup found{layers_.together(rule, thread_state.scope), "", {}};
   if (rule != nullptr) found.rule = layers_.file->path + ":" + std::to_string(rule->line);
-  const bool turns_away = (holds < 0 ? snapshot : *snapshot.by_rule[holds]).fall_back;
-  for (Entry* entry : asking_order(op, found.policy)) {
+  const bool turns_away = (holds < 0 ? *snapshot : *snapshot->by_rule[holds]).fall_back;
+  for (const std::shared_ptr<Entry>& entry : asking_order(op, found.policy)) {
     const Slot* slot = entry->slot(function.name());
-    const Breaker* breaker = turns_away ? entry->pair(op.name, function.name()).breaker : nullptr;
+    const auto breaker = turns_away ? entry->pair(op.name, function.name()).breaker : nullptr;
     found.candidates.push_back({entry, standing(op, *entry, function.name(), found.policy), slot, breaker});
   }
   return found;
 }
 
 std::vector<OpStatus> Registry::status() {
-  Lock lock(mutex_);
+  Lock lock(*this);
   ensure_environment();
   std::vector<std::string> known = Plugins::instance().ops();
   for (const auto& [name, op] : ops_) known.push_back(name);
@@ -189,7 +239,7 @@ std::vector<OpStatus> Registry::status() {
       status.tables.push_back(function->description().arguments);
     }
     const Policy policy = layers_.together(nullptr, thread_state.scope);
-    for (const Entry* entry : op.entries) {
+    for (const auto& entry : op.entries) {
       BackendStatus row{.info = entry->info,
                         .origin = entry->origin,
                         .functions = {},

@@ -286,15 +286,15 @@ TEST_F(BreakerTest, CountsDownToTheNextTrialInItsReason) {
 }
 
 TEST_F(BreakerTest, ResetBreakersClosesAllAndForgetsTheirFailures) {
-  Breaker& failed = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_failed");
-  Breaker& lost = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_lost");
-  Breaker& shaky = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_shaky");
-  open(failed);
-  lost.failed(kSettings, "gone", true);
-  shaky.failed(kSettings, "a");
-  shaky.failed(kSettings, "b");
+  const auto failed = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_failed");
+  const auto lost = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_lost");
+  const auto shaky = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_shaky");
+  open(*failed);
+  lost->failed(kSettings, "gone", true);
+  shaky->failed(kSettings, "a");
+  shaky->failed(kSettings, "b");
   fla::reset_breakers();
-  for (const Breaker* breaker : {&failed, &lost, &shaky}) {
+  for (const auto& breaker : {failed, lost, shaky}) {
     EXPECT_TRUE(breaker->closed()) << breaker->backend();
     EXPECT_EQ(breaker->status().failures, 0) << breaker->backend();
   }
@@ -305,10 +305,12 @@ TEST_F(BreakerTest, ResetBreakersClosesAllAndForgetsTheirFailures) {
 
 TEST_F(BreakerTest, IsFoundByItsNamesTheNewestFirst) {
   EXPECT_EQ(fla::dispatch::find_breaker("mix", "mix_chunk", "subject_unheard_of"), nullptr);
-  const Breaker& first = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_twice");
-  EXPECT_EQ(fla::dispatch::find_breaker("mix", "mix_chunk", "subject_twice"), &first);
-  const Breaker& second = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_twice");
-  EXPECT_EQ(fla::dispatch::find_breaker("mix", "mix_chunk", "subject_twice"), &second);
+  const auto first = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_twice");
+  EXPECT_EQ(fla::dispatch::find_breaker("mix", "mix_chunk", "subject_twice"), first);
+  auto second = fla::dispatch::new_breaker("mix", "mix_chunk", "subject_twice");
+  EXPECT_EQ(fla::dispatch::find_breaker("mix", "mix_chunk", "subject_twice"), second);
+  second.reset();
+  EXPECT_EQ(fla::dispatch::find_breaker("mix", "mix_chunk", "subject_twice"), nullptr) << "it is gone";
 }
 
 TEST_F(BreakerTest, TellsListenersWhoChangedAndNumbersTheChanges) {

@@ -55,8 +55,12 @@ TEST(RegistrySnapshot, ListsOpsFunctionsAndBackends) {
   EXPECT_EQ(mix.backends[2].reason, "off unless FLA_TEST_SNAP=1");
   EXPECT_EQ(mix.backends[2].env_var, "FLA_TEST_SNAP");
   EXPECT_FALSE(mix.backends[2].default_enable);
-  for (const RegistrySnapshot::Backend& backend : op_of(all, "kda").backends)
-    EXPECT_EQ(backend.origin, "linked in");
+  for (const RegistrySnapshot::Backend& backend : op_of(all, "kda").backends) {
+    // Modules of this build are there, too, when an earlier test had them loaded.
+    if (!backend.origin.ends_with(".so")) {
+      EXPECT_EQ(backend.origin, "linked in") << backend.name;
+    }
+  }
 }
 
 TEST(RegistrySnapshot, HoldsThePolicyOfTheThread) {

@@ -117,8 +117,8 @@ StageSet StageSet::in_force() {
   const dispatch::Registry& registry = dispatch::Registry::instance();
   for (;;) {
     const std::uint64_t generation = registry.generation();
-    const StageSet set{dispatch::Stage(l2_norm_function), dispatch::Stage(gate_function),
-                       dispatch::Stage(solve_tril_function)};
+    StageSet set{dispatch::Stage(l2_norm_function), dispatch::Stage(gate_function),
+                 dispatch::Stage(solve_tril_function)};
     if (registry.generation() == generation) return set;
   }
 }

@@ -38,7 +38,7 @@ std::size_t workspace_size(const KdaArgs& args) {
   std::size_t bytes = workspace_size_cuda(args);
   KdaArgs without = args;  // a verifier may refuse a workspace that is too small for it
   without.workspace = {};
-  for (const dispatch::Entry* entry : dispatch::Registry::instance().available("kda")) {
+  for (const auto& entry : dispatch::Registry::instance().available("kda")) {
     const auto* backend = dynamic_cast<const KdaBackend*>(entry->backend.get());
     if (backend == nullptr) continue;  // a lambda: asks for none
     for (const dispatch::Slot& slot : entry->slots) {

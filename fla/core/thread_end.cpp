@@ -1,0 +1,31 @@
+#include "fla/core/thread_end.h"
+
+#include <pthread.h>
+
+#include <array>
+#include <cstddef>
+
+namespace fla {
+namespace {
+
+constinit thread_local std::array<void (*)(), 8> ends{};
+constinit thread_local std::size_t count = 0;
+
+void run_ends(void*) {
+  while (count > 0) ends[--count]();
+}
+
+// A key and not a thread_local object: the destructors of keys run after those of all such objects, and again
+// when a later one sets the key once more.
+pthread_key_t key;
+const bool made = pthread_key_create(&key, run_ends) == 0;
+
+}  // namespace
+
+void at_thread_end(void (*end)()) {
+  // Without a key, or without room, what the thread has stays until the process ends.
+  if (!made || count == ends.size() || pthread_setspecific(key, &key) != 0) return;
+  ends[count++] = end;
+}
+
+}  // namespace fla
