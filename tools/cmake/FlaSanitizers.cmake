@@ -31,6 +31,7 @@ if(FLA_SANITIZE MATCHES thread)
   endif()
 endif()
 set(CMAKE_CROSSCOMPILING_EMULATOR ${runner})
+set(FLA_TEST_RUNNER "${runner}" CACHE INTERNAL "")  # for scripts/soak
 
 # A child that was forked while other threads worked hangs, now and then, in locks that are not ours: those of the
 # sanitizers' allocators, and of LLVM's OpenMP runtime. The tests of that run in the other builds.

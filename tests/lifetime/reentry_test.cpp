@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "tests/core/child_process.h"
+#include "tests/dispatch/mix.h"
+
+namespace {
+
+using fla_test::taker;
+
+TEST(IsAvailable, MayCallTheOp) {
+  std::string by;
+  const auto backend = fla_test::add({.name = "curious", .priority = 1, .available = [&by] {
+                                        by = taker();
+                                        return fla::Availability::yes();
+                                      }});
+  EXPECT_EQ(by, "original");
+  EXPECT_EQ(taker(), "curious");
+}
+
+TEST(IsAvailable, MayFork) {
+  std::string outcome;
+  const auto backend = fla_test::add({.name = "forking", .priority = 1, .available = [&outcome] {
+                                        outcome = fla_test::outcome_in_child(
+                                            [] { return taker() == "original" ? 0 : 1; });
+                                        return fla::Availability::yes();
+                                      }});
+  EXPECT_EQ(outcome, "exit 0");
+  EXPECT_EQ(taker(), "forking");
+}
+
+TEST(IsAvailable, MayAddAnotherBackend) {
+  std::optional<fla::RegisteredBackend> inner;
+  const auto outer = fla_test::add({.name = "outer", .priority = 2, .available = [&inner] {
+                                      inner.emplace(fla_test::add({.name = "inner", .priority = 1}));
+                                      return fla::Availability::yes();
+                                    }});
+  EXPECT_EQ(taker(), "inner");
+  inner.reset();
+  EXPECT_EQ(taker(), "outer");
+}
+
+}  // namespace
