@@ -54,7 +54,30 @@ INSTANTIATE_TEST_SUITE_P(
         std::vector<std::string>{"bench", "kda", "--gates", "iron"},
         std::vector<std::string>{"bench", "kda", "--case", "prefill", "--shape", "T=1,H=1,K=8"},
         std::vector<std::string>{"bench", "kda", "--html", "/no/such/folder/x"},
+        std::vector<std::string>{"bench", "kda", "--seconds", "nan"},
         std::vector<std::string>{"docs", "--section", "poems"}));
+
+/// A script's variable that is not set: nothing runs instead of something else.
+TEST(Usage, AnEmptyValueIsRefusedByName) {
+  const std::string in = golden("kda_decode_f32");
+  const TemporaryFolder folder;
+  for (const auto& [option, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"op", {"run", "", "--in", in, "--out", folder / "x"}},
+           {"--in", {"run", "kda", "--in", "", "--out", folder / "x"}},
+           {"--out", {"run", "kda", "--in", in, "--out", ""}},
+           {"--backend", {"run", "kda", "--in", in, "--out", folder / "x", "--backend", ""}},
+           {"--function", {"run", "kda", "--in", in, "--out", folder / "x", "--function", ""}},
+           {"files", {"check", in, ""}},
+           {"--html", {"bench", "kda", "--shape", "T=2,H=1,K=8", "--html", ""}},
+           {"--plugin", {"conformance", "--plugin", ""}},
+           {"file", {"config", "check", ""}}}) {
+    const Outcome outcome = fla(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, "fla: " + option + ": expected a value, got an empty one (see fla --help)\n");
+    EXPECT_EQ(folder.contents().size(), 0u);
+  }
+}
 
 TEST(Usage, HelpIsNoError) {
   for (const char* command : {"ops", "explain", "run", "check", "bench", "env", "docs"}) {

@@ -1,6 +1,8 @@
 #include "tools/fla/bench.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -227,7 +229,12 @@ void add_bench(CLI::App& app, Action& chosen) {
                    "timed repetitions of each row; as many as fit if left out")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--seconds", options->seconds, "time for each row; if left out 1, on a GPU 0.3")
-      ->check(CLI::Range(0.0, 3600.0));
+      ->check(CLI::Range(0.0, 3600.0))
+      ->check(CLI::Validator(
+          [](const std::string& value) {  // no comparison holds for it, so that no range refuses it
+            return std::isnan(std::strtod(value.c_str(), nullptr)) ? "expected a number, got " + value : "";
+          },
+          ""));
   command->add_option("--html", options->html, "also write a page with plots");
   command->add_flag("--json", options->json, "print JSON");
   command->callback([&chosen, options] { chosen = [options] { return bench(*options); }; });

@@ -153,7 +153,8 @@ void report_ignored(const cases::Case& call) {
   if (call.not_compared.empty()) return;
   std::string names;
   for (const std::string& name : call.not_compared) names += (names.empty() ? "" : ", ") + name;
-  complain("note: " + call.file + ": no function returns " + names + "; not compared");
+  complain("note: " + call.file + ": no function returns " + cases::printable_excerpt(names) +
+           "; not compared");
 }
 
 ExitCode check(const CheckOptions& options) {

@@ -15,6 +15,17 @@ std::string& line_of_words() {
   return line;
 }
 
+/// A script's variable that is not set must not mean "left out": every value says something.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_size() == 0) continue;  // a flag
+    option->check(CLI::Validator(
+        [](const std::string& value) { return value.empty() ? "expected a value, got an empty one" : ""; },
+        ""));
+  }
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
+}
+
 ExitCode run(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) line_of_words() += (i == 0 ? "" : " ") + std::string(argv[i]);
   CLI::App app{"fla: linear attention, dispatched to the fastest backend that takes a call", "fla"};
@@ -24,6 +35,7 @@ ExitCode run(int argc, char** argv) {
   for (const auto add : {add_ops, add_explain, add_run, add_check, add_bench, add_config, add_conformance,
                          add_env, add_plugins, add_docs})
     add(app, chosen);
+  refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
