@@ -31,6 +31,12 @@ class TileLangAot(unittest.TestCase):
         shutil.copy(SOURCE / TOOL, self.root / TOOL)
         shutil.copytree(SOURCE / FOLDER, self.root / FOLDER)
 
+    def test_names_scripts_that_are_there(self):
+        named = set(re.findall(r"\bscripts/\w+", (SOURCE / TOOL).read_text()))
+        self.assertIn("scripts/requirements", named)
+        for script in sorted(named):
+            self.assertTrue((SOURCE / script).is_file(), script)
+
     def expect_out_of_date(self, count, *lines):
         done = run(self.root, "--hashes")
         self.assertEqual(done.returncode, 1, done.stderr)
