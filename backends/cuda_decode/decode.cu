@@ -27,8 +27,8 @@
 ///     sums over keys: across the lanes of a row           across rows of lanes, then across warps
 ///
 /// Shared memory has the token's vectors, made by the block while the state is on its way, a thread a
-/// channel. They are left without their norms; the sums are multiplied by those instead, which saves a
-/// barrier.
+/// channel. They are left without their norms, which saves a barrier; whoever reads them multiplies them by
+/// those, before they meet the state: a sum of f32 states with vectors of any norm could overflow.
 namespace fla::cuda {
 namespace {
 
@@ -67,18 +67,18 @@ __device__ void forget(uint4& bits) {
   if constexpr (sizeof(State) == 2) asm("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w));
 }
 
-/// `count` floats of shared memory from a place that is aligned for it.
+/// `count` floats of shared memory from a place that is aligned for it, times `factor`.
 template <int count>
-__device__ void read(const float* from, float (&x)[count]) {
+__device__ void read(const float* from, float factor, float (&x)[count]) {
   if constexpr (count % 4 == 0) {
 #pragma unroll
     for (int i = 0; i < count; i += 4) {
       const float4 y = *reinterpret_cast<const float4*>(from + i);
-      x[i] = y.x, x[i + 1] = y.y, x[i + 2] = y.z, x[i + 3] = y.w;
+      x[i] = y.x * factor, x[i + 1] = y.y * factor, x[i + 2] = y.z * factor, x[i + 3] = y.w * factor;
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < count; ++i) x[i] = from[i];
+    for (int i = 0; i < count; ++i) x[i] = from[i] * factor;
   }
 }
 
@@ -254,8 +254,8 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
 
   if constexpr (v_first) {
     float ka[kVec], qa[kVec], k_sum[loads] = {}, q_sum[loads] = {};
-    read(memory.ka + column, ka);
-    read(memory.qa + column, qa);
+    read(memory.ka + column, factors.k, ka);
+    read(memory.qa + column, factors.q, qa);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
 #pragma unroll
@@ -270,21 +270,21 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     static_assert(kLanes >= loads);  // so that a lane is left with one sum
     constexpr int kCopies = kLanes / loads;
     const int mine = row(lane % kLanes / kCopies);
-    const float u = factors.beta * (memory.v[mine] - factors.k * k_sum[0]);
-    if (lane % kCopies == 0) put_o(mine, factors.q * q_sum[0] + factors.qk * u);
+    const float u = factors.beta * (memory.v[mine] - k_sum[0]);
+    if (lane % kCopies == 0) put_o(mine, q_sum[0] + factors.qk * u);
     if (!writes) return;
     uint4* const to = first_row(call.final_state, slots.write);
-    const float held[1] = {factors.k * u};
+    const float held[1] = {u};
     float k[kVec], a[kVec];
-    read(memory.k + column, k);
-    read(memory.a + column, a);
+    read(memory.k + column, factors.k, k);
+    read(memory.a + column, 1, a);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
-      const float ku = from_owner<kLanes, 1, loads>(held, i);
+      const float ui = from_owner<kLanes, 1, loads>(held, i);
       forget<State>(bits[i]);
       float s[kVec];
 #pragma unroll
-      for (int e = 0; e < kVec; ++e) s[e] = a[e] * element<State>(bits[i], e) + k[e] * ku;
+      for (int e = 0; e < kVec; ++e) s[e] = a[e] * element<State>(bits[i], e) + k[e] * ui;
       to[i * row_step] = pack<State>(s);
     }
   } else {
@@ -292,8 +292,8 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     float k_sum[kVec] = {}, q_sum[kVec] = {};
     {
       float ka[loads], qa[loads];
-      read(memory.ka + row(0), ka);
-      read(memory.qa + row(0), qa);
+      read(memory.ka + row(0), factors.k, ka);
+      read(memory.qa + row(0), factors.q, qa);
 #pragma unroll
       for (int i = 0; i < loads; ++i) {
 #pragma unroll
@@ -318,27 +318,27 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
       float sum = 0;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) sum += k_part[w][value];
-      return factors.beta * (memory.v[value] - factors.k * sum);
+      return factors.beta * (memory.v[value] - sum);
     };
     if (const int value = threadIdx.x; value < tile) {
       float sum = 0;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) sum += q_part[w][value];
-      put_o(value, factors.q * sum + factors.qk * u_of(value));
+      put_o(value, sum + factors.qk * u_of(value));
     }
     if (!writes) return;
     uint4* const to = first_row(call.final_state, slots.write);
-    float ku[kVec], k[loads], a[loads];
+    float u[kVec], k[loads], a[loads];
 #pragma unroll
-    for (int e = 0; e < kVec; ++e) ku[e] = factors.k * u_of(column + e);
-    read(memory.k + row(0), k);
-    read(memory.a + row(0), a);
+    for (int e = 0; e < kVec; ++e) u[e] = u_of(column + e);
+    read(memory.k + row(0), factors.k, k);
+    read(memory.a + row(0), 1, a);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
       forget<State>(bits[i]);
       float s[kVec];
 #pragma unroll
-      for (int e = 0; e < kVec; ++e) s[e] = a[i] * element<State>(bits[i], e) + k[i] * ku[e];
+      for (int e = 0; e < kVec; ++e) s[e] = a[i] * element<State>(bits[i], e) + k[i] * u[e];
       to[i * row_step] = pack<State>(s);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/gpu/gpu_agreement.h"
+#include "tools/cases/accuracy.h"
 #include "tools/cases/kda_random.h"
 
 /// cu_seqlens and state indices on the device may hold anything: nobody has looked at them before kernels do.
@@ -150,6 +152,49 @@ TEST_P(IndexContents, SlotsBeyondThePoolCountAsNegative) {
         EXPECT_EQ(pooled.wrong(there.bring_back(run(there.args())), reference), "") << name;
         EXPECT_EQ(there.damage(), "") << name;
       }
+    }
+  }
+}
+
+TEST_P(IndexContents, SlotsBeyondAPoolThatIsOnlyWrittenCountAsNegative) {
+  std::set<std::string> takers;
+  for (const auto& [tokens, channels] :
+       {std::pair{1, 64}, std::pair{1, 128}, std::pair{70, 64}, std::pair{70, 128}, std::pair{70, 256}}) {
+    const KdaCase made = make_kda_case({.B = 4,
+                                        .T = tokens,
+                                        .H = 2,
+                                        .K = channels,
+                                        .V = channels,
+                                        .dtype = DType::bf16,
+                                        .initial_state = false});
+    constexpr std::int64_t kSlots = 3;
+    const fla::Tensor pool = fla::Tensor::zeros({kSlots, 2, channels, channels}, DType::f32),
+                      indices = fla::Tensor::zeros({4}, GetParam());
+    for (std::int64_t i = 0; i < pool.numel(); ++i) pool.as<float>()[i] = 7;
+    KdaArgs args = made.args;
+    args.final_state = pool;
+    const LaidOut skipped = entries(indices, {2, -1, -1, 0}), beyond = entries(indices, {2, kSlots, kFar, 0});
+    args.state_indices = skipped;
+    const auto reference = fla::cases::kda_reference(args);
+    args.state_indices = beyond;
+    for (const auto& [name, run] : kEveryWay) {
+      DeviceCall there(args, kGpu);
+      const std::string taker = fla_test::taker_of(name, there.args());
+      takers.insert(taker);
+      const KdaResult result = there.bring_back(run(there.args()));
+      EXPECT_EQ(there.damage(), "") << name << " " << taker;
+      fla_test::expect_within_bars(result, reference, args, name, taker);
+      const std::int64_t outputs = result.o.numel() / 4, slot = result.final_state.numel() / kSlots;
+      for (std::int64_t i = outputs; i < 3 * outputs; ++i)
+        ASSERT_EQ(fla::cases::element(result.o, i), 0) << name << " " << taker;
+      for (std::int64_t i = slot; i < 2 * slot; ++i)
+        ASSERT_EQ(fla::cases::element(result.final_state, i), 7) << name << " " << taker;
+    }
+  }
+  EXPECT_TRUE(takers.contains("original"));
+  for (const char* backend : {"cuda_decode", "flash_kda", "tilelang"}) {
+    if (fla_test::why_without(backend).empty()) {
+      EXPECT_TRUE(takers.contains(backend)) << backend;
     }
   }
 }

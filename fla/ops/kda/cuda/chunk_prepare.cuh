@@ -34,6 +34,9 @@ struct PrepareMemory {
   float beta[C];
 };
 
+/// beta N, of a token that writes nothing 0: its key may be so large that N is not finite.
+__device__ inline float weighted(float beta, float n) { return beta == 0 ? 0 : beta * n; }
+
 template <int KP, int C>
 __device__ void write_scaled(const PrepareMemory<KP>& memory, const float (&g)[C], int channel,
                              ChunkOperators<KP>& operators) {
@@ -109,7 +112,7 @@ __device__ void pairs_across(PrepareMemory<KP>& memory) {
     if (row < half)
       memory.M[t * kPairRow + j] = d[0][i];
     else
-      memory.Lt[j * kPairRow + t] = memory.beta[t] * d[0][i];
+      memory.Lt[j * kPairRow + t] = weighted(memory.beta[t], d[0][i]);
   }
 }
 
@@ -154,7 +157,7 @@ __device__ void pairs_within(PrepareMemory<KP>& memory) {
     if (in_M)
       memory.M[i * kPairRow + j] = sums[s];
     else
-      memory.Lt[j * kPairRow + i] = memory.beta[i] * sums[s];
+      memory.Lt[j * kPairRow + i] = weighted(memory.beta[i], sums[s]);
   }
 }
 
@@ -167,7 +170,7 @@ __device__ void solve(const PrepareMemory<KP>& memory, int j, ChunkOperators<KP>
   for (int i = 0; i < C; ++i) x[i] = i == j ? 1 : 0;
 #pragma unroll
   for (int m = 0; m < C; ++m) {
-    operators.T2[m][j] = x[m] * memory.beta[j];
+    operators.T2[m][j] = m < j ? 0 : x[m] * memory.beta[j];  // 0 also where beta is not finite
 #pragma unroll
     for (int i = m + 1; i < C; ++i) x[i] -= memory.Lt[m * kPairRow + i] * x[m];
   }

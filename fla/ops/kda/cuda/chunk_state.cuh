@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cuda_pipeline.h>
+#include <math_constants.h>
 
 #include "fla/ops/common/cuda/mma.cuh"
 #include "fla/ops/kda/cuda/chunk.cuh"
@@ -17,6 +18,10 @@
 ///     2  U^T = Y^T T2^T           both halves                      T2     [C][C + 8]
 ///        O^T += U^T M^T           each half two tiles of 8 tokens  M      [C][C + 8]
 ///     3  S^T = S^T diag(gamma) + U^T Kr                            Kr^T   [KP][C + 8]
+///
+/// Causality: where a value is not finite at some token, U is not from there on, and a zero of T2 or M times
+/// that is NaN for the tokens before. A warp that finds such a U takes what is not finite for zeros and makes
+/// O and S of that value NaN from its first such token on: the same outputs as the recurrence's are finite.
 ///
 /// Every left operand is a state or a result of the same warp and never leaves its registers (mma.cuh).
 /// Shared memory holds one chunk, and is still never waited for long: while 2 and 3 run, the next chunk's K~
@@ -95,6 +100,38 @@ __device__ void multiply_rows(Fragment (&d)[count], const OperandA& a, const flo
     if (n >= first) b[n] = *reinterpret_cast<const float2*>(rows + (8 * n + g) * row_stride + column + 2 * p);
   }
   multiply(d, a, b, first);
+}
+
+/// Whether an element of any lane is NaN or infinite: zero times that is NaN.
+template <int count>
+__device__ bool any_not_finite(const Fragment (&x)[count]) {
+  float sum = 0;
+#pragma unroll
+  for (int n = 0; n < count; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum = __fmaf_rn(x[n][i], 0.0f, sum);
+  }
+  return __any_sync(~0u, sum != 0);
+}
+
+/// Puts zeros where x is not finite, [values][tokens], and the first token of each of the lane's two values
+/// where that is so into `first`, which holds such a token already or a larger one.
+template <int count>
+__device__ void replace_not_finite(Fragment (&x)[count], int (&first)[2]) {
+#pragma unroll
+  for (int n = 0; n < count; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (isfinite(x[n][i])) continue;
+      first[i / 2] = min(first[i / 2], 8 * n + static_cast<int>(threadIdx.x) % 4 * 2 + i % 2);
+      x[n][i] = 0;
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < 2; ++v) {
+    first[v] = min(first[v], __shfl_xor_sync(~0u, first[v], 1));
+    first[v] = min(first[v], __shfl_xor_sync(~0u, first[v], 2));
+  }
 }
 
 template <int KP>
@@ -211,9 +248,24 @@ __global__ void __launch_bounds__(kStateThreads)
                        (sums[0][4 * tile + i][lane] + sums[1][4 * tile + i][lane]);
         }
       }
+      const auto make_u = [&] {
 #pragma unroll
-      for (int from = 0; from < kTiles; ++from) {
-        multiply_rows(u, OperandA(y[from]), memory.T2, kPairRow, 8 * from, from);
+        for (int from = 0; from < kTiles; ++from) {
+          multiply_rows(u, OperandA(y[from]), memory.T2, kPairRow, 8 * from, from);
+        }
+      };
+      make_u();
+      int spoilt[2] = {C, C};  // the first token of values g and g + 8 that is not finite
+      const bool rare = any_not_finite(u);
+      if (rare) {
+        replace_not_finite(y, spoilt);
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) u[tile][i] = 0;
+        }
+        make_u();
+        replace_not_finite(u, spoilt);
       }
       constexpr int kMine = kTiles / 2;  // tiles of O of this half
       const auto mine = [&](int j) { return half == 0 ? j * (kTiles - 1) : 1 + j; };
@@ -241,6 +293,7 @@ __global__ void __launch_bounds__(kStateThreads)
         for (int j = 0; j < kMine; ++j) {
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
+            if (rare && 8 * mine(j) + column(i) >= spoilt[i / 2]) o_mine[j][i] = CUDART_NAN_F;
             if (there(mine(j), i)) assign(first[step(call.o, mine(j), i)], o_mine[j][i]);
           }
         }
@@ -264,6 +317,12 @@ __global__ void __launch_bounds__(kStateThreads)
 #pragma unroll
           for (int i = 0; i < 4; ++i)
             s[first + kt][i] = s[first + kt][i] * (i % 2 ? gamma.y : gamma.x) + d[kt][i];
+        }
+      }
+      if (rare) {
+#pragma unroll
+        for (int i = 0; i < 4 * kKeyTiles; ++i) {
+          if (spoilt[i % 4 / 2] < C) s[i / 4][i % 4] = CUDART_NAN_F;
         }
       }
     }
