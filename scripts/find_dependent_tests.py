@@ -148,13 +148,36 @@ class CMakeTree:
                 if name == "foreach":
                     self._run_loop(self._expand(words), body, folder)
                 elif name == "if":
-                    if words[0] != ("FLA_SANITIZE", False):
-                        self._run(body, folder)
+                    self._run_branches(words, body, folder)
                 else:
                     function, *parameters = self._expand(words)
                     self._functions[function.lower()] = (parameters, body)
             else:
                 self._run_command(name, self._expand(words), folder)
+
+    def _run_branches(self, words, body, folder):
+        """Each branch whose condition is not known to be false, up to the first that is known to be true."""
+        depth, branches = 0, [(words, [])]
+        for name, command in body:
+            depth += {"if": 1, "endif": -1}.get(name, 0)
+            if depth == 0 and name in ("else", "elseif"):
+                branches.append((command, []))
+            else:
+                branches[-1][1].append((name, command))
+        for condition, commands in branches:
+            holds = self._holds(self._expand(condition))
+            if holds is not False:
+                self._run(commands, folder)
+            if holds:
+                break
+
+    def _holds(self, words):
+        """Nothing where only a build knows."""
+        if words[:1] == ["FLA_SANITIZE"]:
+            return False
+        if len(words) == 2 and words[0] in ("EXISTS", "IS_DIRECTORY"):
+            return getattr(Path(words[1]), {"EXISTS": "exists", "IS_DIRECTORY": "is_dir"}[words[0]])()
+        return None
 
     def _run_loop(self, words, body, folder):
         variable, *items = words
@@ -183,6 +206,8 @@ class CMakeTree:
         elif name == "file" and words[:1] == ["GLOB"]:
             pattern = Path(words[-1])
             self._variables[words[1]] = [str(path) for path in sorted(pattern.parent.glob(pattern.name))]
+        elif name == "cmake_path" and words[:1] == ["GET"] and words[2] == "FILENAME":
+            self._variables[words[3]] = [Path(self._variables[words[1]][0]).name]
         elif name == "add_subdirectory":
             self._read_folder((folder / words[0]).resolve())
         elif name == "include":

@@ -127,7 +127,7 @@ class PluginTemplateKda final : public KdaBackend {
     return {.name = "plugin_template",
             .package = "C++",
             .env_var = "FLA_PLUGIN_TEMPLATE",
-            .priority = 4,
+            .priority = 50,  // after fla's own backends; lower it once it is faster than they are
             .doc = "the recurrence in f32, token by token"};
   }
 

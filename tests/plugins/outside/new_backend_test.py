@@ -14,6 +14,10 @@ class NewBackend(OutsideTest):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         return done.stderr
 
+    def files(self):
+        return {path.relative_to(self.folder).as_posix(): path.read_text()
+                for path in self.folder.rglob("*") if path.is_file()}
+
     def make_tree(self):
         (self.folder / "backends").mkdir()
         lists = self.folder / "backends/CMakeLists.txt"
@@ -33,15 +37,40 @@ class NewBackend(OutsideTest):
 
     def test_backend_of_the_tree_is_a_class_a_line_and_a_test(self):
         lists = self.make_tree()
-        before = lists.read_text()
+        before, files_before = lists.read_text(), self.files()
         output_of(NEW_BACKEND, "my_fast", "--op", "kda", "--into", self.folder)
+        written = {path for path, text in self.files().items() if files_before.get(path) != text}
+        self.assertEqual(written, {"backends/CMakeLists.txt", "backends/my_fast/kda.cpp",
+                                   "tests/backends/my_fast/kda_test.cpp"})
         last = re.findall(r"^fla_backend\(\w.*\n", before, re.M)[-1]
         self.assertEqual(lists.read_text(), before.replace(last, last + "fla_backend(my_fast)\n"))
-        self.assertEqual((self.folder / "tests/backends/my_fast/CMakeLists.txt").read_text(),
-                         "fla_test(my_fast_test unit SOURCES kda_test.cpp)\n")
         for source in ("backends/my_fast/kda.cpp", "tests/backends/my_fast/kda_test.cpp"):
             output_of(CXX, "-std=c++20", *WARNINGS, "-fsyntax-only", "-I", SOURCE, self.folder / source)
-        self.assertEqual([path.name for path in (self.folder / "backends/my_fast").iterdir()], ["kda.cpp"])
+
+    def test_build_finds_the_tests_of_a_backend_that_has_no_list_of_them(self):
+        self.make_tree()
+        output_of(NEW_BACKEND, "my_fast", "--op", "kda", "--into", self.folder)
+        (self.folder / "CMakeLists.txt").write_text(f"""
+            cmake_minimum_required(VERSION 3.25)
+            project(tree NONE)
+            include({SOURCE}/tools/cmake/FlaBackendTests.cmake)
+            function(fla_test)
+              message(STATUS "fla_test: ${{ARGN}}")
+            endfunction()
+            fla_backend_tests(${{CMAKE_CURRENT_SOURCE_DIR}}/tests/backends)""")
+        configured = output_of("cmake", "-S", self.folder, "-B", self.folder / "build")
+        tests = self.folder.resolve() / "tests/backends/my_fast/kda_test.cpp"
+        self.assertIn(f"-- fla_test: my_fast_test;unit;SOURCES;{tests}\n", configured)
+
+    def test_backend_is_asked_after_those_of_the_tree(self):
+        def priorities(folder):
+            text = "".join(path.read_text() for path in folder.rglob("*.cpp"))
+            return [int(number) for number in re.findall(r"\.priority = (\d+)", text)]
+
+        output_of(NEW_BACKEND, "acme", "--op", "kda", "--plugin", "--into", self.folder)
+        (own,) = priorities(self.folder / "acme")
+        for name in re.findall(r"^ *fla_backend\((\w+)", (SOURCE / "backends/CMakeLists.txt").read_text(), re.M):
+            self.assertLess(max(priorities(SOURCE / "backends" / name)), own, name)
 
     def test_names_must_be_names(self):
         for name in ("Acme", "9lives", "a-b", "a__b", "_a", "a/b", "", "x" * 41):

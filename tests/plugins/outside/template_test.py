@@ -18,9 +18,9 @@ class Template(OutsideTest):
         configure(project, project / "build", *options, prefix=[PREFIX])
         return project
 
-    def explained(self, plugins, dtype):
+    def explained(self, plugins, dtype, prefer="kda=acme_fast"):
         text = output_of(FLA, "explain", "kda", "--shape", "B=1,T=64,H=2,K=64,V=64", "--dtype", dtype, "--json",
-                         variables={"FLA_PLUGIN_PATH": str(plugins)})
+                         variables={"FLA_PLUGIN_PATH": str(plugins), "FLA_BACKEND_PREFER": prefer})
         return json.loads(text)
 
     def test_new_plugin_takes_calls_refuses_others_and_passes_its_tests_and_conformance(self):
@@ -32,6 +32,8 @@ class Template(OutsideTest):
         plugin = project / "build/libacme_fast.so"
         taken = self.explained(plugin.parent, "f32")
         self.assertEqual(taken["selected"], "acme_fast")
+        self.assertNotEqual(self.explained(plugin.parent, "f32", prefer="")["selected"], "acme_fast",
+                            "it is slow, so it is asked after fla's own")
         refused = self.explained(plugin, "bf16")
         row = next(row for row in refused["backends"] if row["name"] == "acme_fast")
         self.assertEqual((row["state"], row["reason"]), ("refused", "requires f32 tensors, got bf16"))

@@ -1,0 +1,17 @@
+# fla_backend_tests(FOLDER): the tests of backends, a folder each under FOLDER. A folder without a CMakeLists.txt of its own
+# is one program, NAME_test, of its .cpp files.
+function(fla_backend_tests FOLDER)
+  file(GLOB folders CONFIGURE_DEPENDS ${FOLDER}/*)
+  foreach(folder IN LISTS folders)
+    if(EXISTS ${folder}/CMakeLists.txt)
+      add_subdirectory(${folder})
+    elseif(IS_DIRECTORY ${folder})
+      cmake_path(GET folder FILENAME name)
+      file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+      fla_test(${name}_test unit SOURCES ${sources})
+      if(TARGET fla_backend_${name})
+        add_dependencies(${name}_test fla_backend_${name})
+      endif()
+    endif()
+  endforeach()
+endfunction()
