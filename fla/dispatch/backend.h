@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,13 @@ struct BackendInfo {
   /// call's own are not coarser.
   DType precision = DType::f32;
 };
+
+/// The original kernels of an op, where they are listed with its backends. They are asked last.
+inline constexpr BackendInfo kOriginalKernel{
+    .name = "original",
+    .package = "C++",
+    .priority = std::numeric_limits<int>::max(),
+    .doc = "the original kernels: what runs when nobody took the call"};
 
 /// Whether a backend can work on this machine, and why not. Asked once, when the op's backends are loaded.
 struct Availability {

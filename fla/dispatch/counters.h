@@ -29,10 +29,11 @@ struct BackendCounters {
   std::optional<BreakerState> breaker;  ///< as it stands now; none for the original kernel and what is gone
 };
 
-/// Everything counted so far, by all threads: a row for each backend that has the function or had it, also
-/// when nothing was counted. By op and function in the order of the alphabet, backends in the order in which
-/// they came, the original kernel last. Counters only grow. Of backends that are gone the last 128 rows stay;
-/// what earlier ones counted is added up in one row a function, whose backend is "(removed)".
+/// Everything counted so far, by all threads: a row for each backend that has the function or had it, and one
+/// for the original kernel, also when nothing was counted. Calls of original::… are not dispatched and not
+/// counted. By op and function in the order of the alphabet, backends in the order in which they came, the
+/// original kernel last. Counters only grow. Of backends that are gone the last 128 rows stay; what earlier
+/// ones counted is added up in one row a function, whose backend is "(removed)".
 FLA_API std::vector<BackendCounters> counters();
 
 /// The same as JSON, on one line: {"counters":[{"op":…,"function":…,"backend":…,"taken":…,"failed":…,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "fla/core/errors.h"
+#include "fla/core/index_checks.h"
 #include "fla/core/json_line.h"
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/registry_state.h"
@@ -11,13 +11,6 @@
 namespace fla {
 namespace dispatch {
 namespace {
-
-void check_type(const FunctionBase& function, const std::type_info& given, const std::type_info& expected) {
-  if (given != expected) {
-    throw InvalidArgument("args", "expected the arguments of " + std::string(function.op()) + "." +
-                                      std::string(function.name()) + ", got those of another function");
-  }
-}
 
 void validate(const FunctionBase& function, const void* args) {
   if (const auto check = function.description().validate) check(args);
@@ -33,23 +26,23 @@ std::string route_of(const Slot& slot, const BaseBackend& backend, const void* a
 
 }  // namespace
 
-Explanation explain(std::string_view op, std::string_view name, const std::type_info& type,
-                    const void* args) {
-  Registry& registry = Registry::instance();
-  const FunctionBase& function = registry.function(op, name);
-  check_type(function, type, *function.description().args_type);
-  validate(function, args);
-  const Registry::Lineup lineup = registry.lineup(function, args);
+Explanation explain(const FunctionBase& function, const void* args) {
+  {
+    const WithoutIndexChecks untouched;
+    validate(function, args);
+  }
+  const Registry::Lineup lineup = Registry::instance().lineup(function, args);
 
-  Explanation explanation{.op = std::string(op),
-                          .function = std::string(name),
+  const std::string op(function.op());
+  Explanation explanation{.op = op,
+                          .function = std::string(function.name()),
                           .rule = lineup.rule,
                           .selected = {},
                           .error = {},
                           .rows = {}};
   explanation.dispatch_enabled = !lineup.policy.disable_dispatch.value_or(false);
-  const auto required = lineup.policy.require.find(std::string(op));
-  const auto preferred = lineup.policy.prefer.find(std::string(op));
+  const auto required = lineup.policy.require.find(op);
+  const auto preferred = lineup.policy.prefer.find(op);
   for (const Registry::Candidacy& candidacy : lineup.candidates) {
     const Entry& entry = *candidacy.entry;
     Explanation::Row row{
@@ -80,18 +73,19 @@ Explanation explain(std::string_view op, std::string_view name, const std::type_
     }
     explanation.rows.push_back(std::move(row));
   }
-  if (!explanation.selected.empty() || !explanation.error.empty()) return explanation;
-  if (required != lineup.policy.require.end()) {
+  explanation.original = {.name = std::string(kOriginalKernel.name), .priority = kOriginalKernel.priority};
+  const Standing original = standing_by_require(lineup.policy, op, kOriginalKernel.name);
+  if (original.state.empty() && explanation.selected.empty()) explanation.selected = kOriginalKernel.name;
+  explanation.original.state = !original.state.empty()                        ? original.state
+                               : explanation.selected == kOriginalKernel.name ? "selected"
+                                                                              : "accepted";
+  explanation.original.reason = original.reason;
+  if (explanation.selected.empty() && explanation.error.empty())
     explanation.error = "backend " + required->second + " is required and is gone";
-  } else {
-    explanation.selected = "original";
-  }
   return explanation;
 }
 
-Choice choose(std::string_view op, std::string_view name, const std::type_info& signature, const void* args) {
-  const FunctionBase& function = Registry::instance().function(op, name);
-  check_type(function, signature, *function.description().signature);
+Choice choose(const FunctionBase& function, const void* args) {
   validate(function, args);
   const SnapshotUse use(function);
   const Snapshot& snapshot = use->decision == nullptr ? *use : choose_by_rules(*use, args);
@@ -102,22 +96,26 @@ Choice choose(std::string_view op, std::string_view name, const std::type_info& 
       continue;
     }
     if (verdict.ok()) {
-      return {&function,          candidate->run,
-              candidate->backend, owner_of(snapshot, *candidate),
-              candidate->counter, candidate->backend->info().name,
+      return {candidate->run,
+              candidate->backend,
+              owner_of(snapshot, *candidate),
+              candidate->counter,
+              candidate->backend->info().name,
               snapshot.traced};
     }
     count_refusal(*candidate, verdict);
   }
   if (snapshot.must_take) raise_required(function, snapshot, args);
-  return {&function, nullptr, nullptr, nullptr, snapshot.original_counter, "original", snapshot.traced};
+  return {nullptr, nullptr, nullptr, snapshot.original_counter, kOriginalKernel.name, snapshot.traced};
 }
 
 }  // namespace dispatch
 
 std::string Explanation::text() const {
-  std::size_t name_width = 8, state_width = 8;
-  for (const Row& row : rows) {
+  std::vector<Row> all = rows;
+  all.push_back(original);
+  std::size_t name_width = 0, state_width = 0;
+  for (const Row& row : all) {
     name_width = std::max(name_width, row.name.size());
     state_width = std::max(state_width, row.state.size());
   }
@@ -131,7 +129,7 @@ std::string Explanation::text() const {
   std::string text = op + "." + function + " -> " + (selected.empty() ? "error: " + error : selected);
   if (!rule.empty()) text += "  (rule " + rule + ")";
   text += dispatch_enabled ? "\n" : "  (dispatch is disabled)\n";
-  for (const Row& row : rows) {
+  for (const Row& row : all) {
     std::string words;
     const auto say = [&words](const std::string& more) {
       if (!more.empty()) words += (words.empty() ? "" : "; ") + more;
@@ -139,23 +137,24 @@ std::string Explanation::text() const {
     say(row.reason);
     say(row.preferred ? "preferred" : "");
     say(row.route.empty() ? "" : "route: " + row.route);
-    text += line(row.name, std::to_string(row.priority), row.state, words);
+    text += line(row.name, &row == &all.back() ? "-" : std::to_string(row.priority), row.state, words);
   }
-  const std::string fallback = selected == "original" ? "selected" : "";
-  return text + line("original", "-", fallback.empty() ? "fallback" : fallback, "");
+  return text;
 }
 
 std::string Explanation::json() const {
   using nlohmann::ordered_json;
   ordered_json backends = ordered_json::array();
-  for (const Row& row : rows) {
+  const auto add = [&backends](const Row& row) {
     ordered_json item{
         {"name", row.name}, {"priority", row.priority}, {"state", row.state}, {"reason", row.reason}};
     if (!row.place.empty()) item["place"] = row.place;
     if (!row.route.empty()) item["route"] = row.route;
     if (row.preferred) item["preferred"] = true;
     backends.push_back(std::move(item));
-  }
+  };
+  for (const Row& row : rows) add(row);
+  add(original);
   ordered_json all{{"op", op},
                    {"function", function},
                    {"dispatch", dispatch_enabled ? "enabled" : "disabled"},

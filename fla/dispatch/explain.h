@@ -2,10 +2,10 @@
 
 #include <string>
 #include <string_view>
-#include <typeinfo>
 #include <vector>
 
 #include "fla/core/export.h"
+#include "fla/dispatch/named_function.h"
 
 namespace fla {
 
@@ -30,14 +30,16 @@ struct Explanation {
       selected;  ///< a backend, "original", or empty when the call would throw; then `error` says what
   std::string error;
   std::vector<Row> rows;  ///< in the order in which backends are asked
+  /// The original kernel, which is asked last: selected, accepted, or denied when a backend is required. JSON
+  /// has it as the last of the backends.
+  Row original{};
 
   FLA_API std::string text() const;
   FLA_API std::string json() const;  ///< one line
 };
 
 namespace dispatch {
-FLA_API Explanation explain(std::string_view op, std::string_view function, const std::type_info& type,
-                            const void* args);
+FLA_API Explanation explain(const FunctionBase& function, const void* args);
 }
 
 /// Who would take this call on this thread now, who would not, and why. A function that is called like its op
@@ -46,10 +48,7 @@ FLA_API Explanation explain(std::string_view op, std::string_view function, cons
 /// arguments that a call would refuse.
 template <class Args>
 Explanation explain(std::string_view op, std::string_view function, const Args& args) {
-  if constexpr (requires { front_door(args); }) {
-    if (function == op) function = front_door(args);
-  }
-  return dispatch::explain(op, function, typeid(Args), &args);
+  return dispatch::explain(dispatch::function_named(op, function, dispatch::call_type(args)), &args);
 }
 
 }  // namespace fla

@@ -2,10 +2,10 @@
 
 #include <memory>
 #include <string_view>
-#include <typeinfo>
 #include <utility>
 
 #include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/named_function.h"
 
 namespace fla {
 
@@ -52,8 +52,15 @@ class Plan {
 };
 
 namespace dispatch {
+/// The function of that name, for these arguments. Throws InvalidArgument.
+template <class Args>
+const Function<typename Args::Result, Args>& function_for(std::string_view op, std::string_view function,
+                                                          const Args& args) {
+  return static_cast<const Function<typename Args::Result, Args>&>(
+      function_named(op, function, call_type(args)));
+}
+
 struct Choice {
-  const FunctionBase* function;
   void (*run)();  ///< null: the original kernel
   BaseBackend* backend;
   std::shared_ptr<const void> owner;  ///< keeps the backend, its name and its counters alive
@@ -62,25 +69,26 @@ struct Choice {
   bool traced;
 };
 /// Validates, asks, counts refusals; throws as a call would.
-FLA_API Choice choose(std::string_view op, std::string_view function, const std::type_info& signature,
-                      const void* args);
+FLA_API Choice choose(const FunctionBase& function, const void* args);
 }  // namespace dispatch
 
-/// Chooses for these arguments as a call would, on this thread, now. Throws as a call would.
+/// Chooses for these arguments as a call would, on this thread, now. A function that is called like its op is
+/// the op's front door, and the plan is that of the function which it picks now. Throws as a call would, and
+/// InvalidArgument for a name that nobody has.
 template <class Args>
 Plan<Args> plan(std::string_view op, std::string_view function, const Args& args) {
-  using Result = typename Args::Result;
-  dispatch::Choice choice = dispatch::choose(op, function, typeid(Result(const Args&)), &args);
+  const auto& planned = dispatch::function_for(op, function, args);
+  dispatch::Choice choice = dispatch::choose(planned, &args);
   Plan<Args> made;
   made.counter_ = choice.counter;
   made.name_ = choice.name;
   made.backend_ = choice.backend;
   made.owner_ = std::move(choice.owner);
-  if (choice.traced) made.traced_ = choice.function;
+  if (choice.traced) made.traced_ = &planned;
   if (choice.run != nullptr) {
     made.run_ = reinterpret_cast<typename Plan<Args>::Run>(choice.run);
   } else {
-    made.original_ = static_cast<const dispatch::Function<Result, Args>*>(choice.function)->original_kernel();
+    made.original_ = planned.original_kernel();
   }
   return made;
 }

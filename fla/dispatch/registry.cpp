@@ -51,6 +51,10 @@ const Slot* Entry::slot(std::string_view function) const {
   return found == slots.end() ? nullptr : &*found;
 }
 
+void Entry::add_pair(std::string_view op, std::string_view function) {
+  if (const Slot* its = slot(function); its != nullptr && its->run != nullptr) pair(op, function);
+}
+
 const Entry::Pair& Entry::pair(std::string_view op, std::string_view function) {
   const auto found = pairs.find(function);
   if (found != pairs.end()) return found->second;
@@ -76,9 +80,15 @@ Registry::Registry() {
 void Registry::add_function(const FunctionBase& function) {
   if (collected != nullptr) return collected->functions.push_back(&function);
   const Lock lock(*this);
+  insert(function);
+}
+
+void Registry::insert(const FunctionBase& function) {
   Op& op = ops_[std::string(function.op())];
   op.name = function.op();
   op.functions.push_back(&function);
+  (void)new_counter(op.name, function.name(), kOriginalKernel.name);
+  for (const auto& entry : op.entries) entry->add_pair(op.name, function.name());
 }
 
 void Registry::add_recipe(const Recipe& recipe) {
@@ -114,7 +124,7 @@ const FunctionBase& Registry::function(std::string_view op, std::string_view nam
 
 void Registry::insert(Op& op, std::shared_ptr<Entry> entry) {
   entry->id = ++last_id_;
-  for (const FunctionBase* function : op.functions) entry->pair(op.name, function->name());
+  for (const FunctionBase* function : op.functions) entry->add_pair(op.name, function->name());
   op.entries.push_back(std::move(entry));
   std::ranges::sort(op.entries, {}, [](const auto& e) { return std::tie(e->info.priority, e->name); });
   forget_snapshots(op);
@@ -288,11 +298,7 @@ std::string Registry::admit(const Arrival& arrival, std::string_view called) {
     make_stale();
     return refused;
   }
-  for (const FunctionBase* function : arrival.functions) {
-    Op& op = ops_[std::string(function->op())];
-    op.name = function->op();
-    op.functions.push_back(function);
-  }
+  for (const FunctionBase* function : arrival.functions) insert(*function);
   for (const Recipe& recipe : arrival.recipes) {
     recipes_.push_back({recipe, arrival.path});
     ops_.find(recipe.op)->second.loaded = false;

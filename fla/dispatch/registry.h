@@ -32,6 +32,7 @@ struct OpStatus {
   ArgumentTable arguments;              ///< of the first function; of all, in most ops
   std::vector<ArgumentTable> tables;    ///< one a function, in their order
   std::vector<BackendStatus> backends;  ///< in ascending priority
+  BackendStatus original;               ///< the original kernels, which are asked last
 };
 
 /// Every op of the process, in alphabetical order, its backends loaded.

@@ -89,6 +89,25 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 RegistrySnapshot registry_snapshot() { return dispatch::Registry::instance().everything(); }
 
 namespace dispatch {
+namespace {
+
+RegistrySnapshot::Backend described(const BackendInfo& info) {
+  RegistrySnapshot::Backend backend;
+  backend.name = info.name;
+  backend.package = info.package;
+  backend.env_var = info.env_var;
+  backend.doc = info.doc;
+  backend.priority = info.priority;
+  backend.default_enable = info.default_enable;
+  return backend;
+}
+
+void place(RegistrySnapshot::Backend& backend, const Standing& where) {
+  backend.state = where.state.empty() ? "enabled" : where.state;
+  backend.reason = where.reason;
+}
+
+}  // namespace
 
 RegistrySnapshot Registry::everything() {
   Lock lock(*this);
@@ -105,14 +124,8 @@ RegistrySnapshot Registry::everything() {
     its.name = name;
     for (const FunctionBase* function : op.functions) its.functions.emplace_back(function->name());
     for (const auto& entry : op.entries) {
-      const BackendInfo& info = entry->info;
-      RegistrySnapshot::Backend& backend = its.backends.emplace_back();
+      RegistrySnapshot::Backend& backend = its.backends.emplace_back(described(entry->info));
       backend.name = entry->name;
-      backend.package = info.package;
-      backend.env_var = info.env_var;
-      backend.doc = info.doc;
-      backend.priority = info.priority;
-      backend.default_enable = info.default_enable;
       backend.origin = entry->origin.empty() ? "linked in" : entry->origin;
       Standing where{"unavailable", entry->availability.reason};
       for (const Slot& slot : entry->slots) {
@@ -123,9 +136,12 @@ RegistrySnapshot Registry::everything() {
         backend.breakers.push_back(
             {std::string(slot.function), breaker.state, breaker.failures, breaker.reason});
       }
-      backend.state = where.state.empty() ? "enabled" : where.state;
-      backend.reason = where.reason;
+      place(backend, where);
     }
+    its.original = described(kOriginalKernel);
+    its.original.origin = "op";
+    its.original.functions = its.functions;
+    place(its.original, standing_by_require(all.policy, name, kOriginalKernel.name));
   }
   all.plugins = Plugins::instance().status();
   all.generation = generation();
@@ -142,14 +158,18 @@ std::string RegistrySnapshot::text() const {
   for (const Op& op : ops) {
     text += op.name + ": " + joined(op.functions) + "\n";
     std::vector<std::vector<std::string>> rows;
+    const auto add = [&rows](const Backend& backend, const std::string& priority) {
+      rows.push_back(
+          {backend.name, priority, backend.state, backend.origin, joined(backend.functions), backend.reason});
+    };
     for (const Backend& backend : op.backends) {
-      rows.push_back({backend.name, std::to_string(backend.priority), backend.state, backend.origin,
-                      joined(backend.functions), backend.reason});
+      add(backend, std::to_string(backend.priority));
       for (const FunctionBreaker& breaker : backend.breakers) {
         if (breaker.state == BreakerState::closed) continue;
         rows.push_back({"", "", std::string(name_of(breaker.state)), "", breaker.function, breaker.reason});
       }
     }
+    add(op.original, "-");
     text += aligned(rows);
   }
   if (!plugins.empty()) text += "plugins:\n";
@@ -164,6 +184,7 @@ std::string RegistrySnapshot::json() const {
   for (const Op& op : ops) {
     Json backends = Json::array();
     for (const Backend& backend : op.backends) backends.push_back(json_of(backend));
+    backends.push_back(json_of(op.original));
     listed_ops.push_back({{"name", op.name}, {"functions", op.functions}, {"backends", std::move(backends)}});
   }
   for (const PluginStatus& plugin : plugins) listed_plugins.push_back(json_of(plugin));

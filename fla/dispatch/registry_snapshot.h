@@ -25,10 +25,10 @@ struct RegistrySnapshot {
     std::string name, package, env_var, doc;
     int priority = 0;
     bool default_enable = true;
-    std::string origin;                     ///< "linked in", "program", or its plugin's file
-    std::vector<std::string> functions;     ///< those that it implements
-    std::string state;                      ///< enabled, disabled, denied or unavailable
-    std::string reason;                     ///< empty when enabled
+    std::string origin;                  ///< "linked in", "program", or its plugin's file; of original: "op"
+    std::vector<std::string> functions;  ///< those that it implements
+    std::string state;                   ///< enabled, disabled, denied or unavailable
+    std::string reason;                  ///< empty when enabled
     std::vector<FunctionBreaker> breakers;  ///< one for each of `functions`
   };
 
@@ -36,6 +36,7 @@ struct RegistrySnapshot {
     std::string name;
     std::vector<std::string> functions;
     std::vector<Backend> backends;  ///< in ascending priority
+    Backend original{};             ///< the original kernels, which are asked last; they have no breakers
   };
 
   std::uint64_t generation = 0;  ///< grows whenever settings, backends or plugins change

@@ -49,6 +49,8 @@ struct Entry {
 
   const Slot* slot(std::string_view function) const;
   const Pair& pair(std::string_view op, std::string_view function);
+  /// Makes the pair if the backend has the function: what it lacks is not counted.
+  void add_pair(std::string_view op, std::string_view function);
 };
 
 struct Op {
@@ -92,6 +94,9 @@ struct Standing {
   std::string state;
   std::string reason;
 };
+
+/// Denied when another of the op is required.
+Standing standing_by_require(const Policy& policy, const std::string& op, std::string_view name);
 
 /// What a plugin's library brings by itself when it is opened: while one of these is on the thread, static
 /// registrations go into it instead of the registry.
@@ -199,6 +204,7 @@ class Registry {
 
   // ---- ops and backends (registry.cpp)
   Op& op_named(std::string_view name);
+  void insert(const FunctionBase& function);
   /// Whether the op's backends, those of plugins included, are all that there are.
   bool is_loaded(std::string_view op) const;
   /// Loads them. The lock is released meanwhile: code of others runs, which may call fla. Where such code is

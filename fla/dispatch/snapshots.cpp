@@ -14,6 +14,12 @@ bool is_named(const std::vector<std::string>& list, const std::string& op, const
 
 }  // namespace
 
+Standing standing_by_require(const Policy& policy, const std::string& op, std::string_view name) {
+  const auto required = policy.require.find(op);
+  if (required == policy.require.end() || required->second == name) return {};
+  return {"denied", required->second + " is required for " + op};
+}
+
 const Snapshot& choose_by_rules(const Snapshot& snapshot, const void* args) noexcept {
   const int rule = snapshot.decision->first(args);
   return rule < 0 ? snapshot : *snapshot.by_rule[rule];
@@ -56,11 +62,7 @@ Standing Registry::standing_by_policy(const Op& op, const Entry& entry, const Po
   if (order != policy.order.end() && std::ranges::find(order->second, entry.name) == order->second.end()) {
     return {"denied", "not named in the order for " + op.name};
   }
-  const auto required = policy.require.find(op.name);
-  if (required != policy.require.end() && required->second != entry.name) {
-    return {"denied", required->second + " is required for " + op.name};
-  }
-  return {};
+  return standing_by_require(policy, op.name, entry.name);
 }
 
 std::size_t hash_of(const PlainKey& key) {
@@ -103,7 +105,7 @@ Registry::Shared Registry::build_plain(const FunctionBase& function, Op& op, con
   if (const Shared* known = plain_.find(key)) return *known;
   const auto made = std::make_shared<OwningSnapshot>();
   OwningSnapshot& snapshot = *made;
-  snapshot.original_counter = new_counter(op.name, function.name(), "original");
+  snapshot.original_counter = new_counter(op.name, function.name(), kOriginalKernel.name);
   snapshot.check_verifiers = policy.check_verifiers.value_or(false);
   snapshot.traced = traced_;
   snapshot.breaker = breaker_settings(policy);
@@ -213,9 +215,11 @@ Registry::Lineup Registry::lineup(const FunctionBase& function, const void* args
   if (rule != nullptr) found.rule = layers_.file->path + ":" + std::to_string(rule->line);
   const bool turns_away = (holds < 0 ? *snapshot : *snapshot->by_rule[holds]).fall_back;
   for (const std::shared_ptr<Entry>& entry : asking_order(op, found.policy)) {
-    const Slot* slot = entry->slot(function.name());
-    const auto breaker = turns_away ? entry->pair(op.name, function.name()).breaker : nullptr;
-    found.candidates.push_back({entry, standing(op, *entry, function.name(), found.policy), slot, breaker});
+    Candidacy candidacy{entry, standing(op, *entry, function.name(), found.policy),
+                        entry->slot(function.name()), nullptr};
+    if (turns_away && candidacy.standing.state.empty())
+      candidacy.breaker = entry->pair(op.name, function.name()).breaker;
+    found.candidates.push_back(std::move(candidacy));
   }
   return found;
 }
@@ -233,7 +237,8 @@ std::vector<OpStatus> Registry::status() {
                     .functions = {},
                     .arguments = op.functions.front()->description().arguments,
                     .tables = {},
-                    .backends = {}};
+                    .backends = {},
+                    .original = {}};
     for (const FunctionBase* function : op.functions) {
       status.functions.emplace_back(function->name());
       status.tables.push_back(function->description().arguments);
@@ -258,6 +263,13 @@ std::vector<OpStatus> Registry::status() {
       }
       status.backends.push_back(std::move(row));
     }
+    const Standing original = standing_by_require(policy, name, kOriginalKernel.name);
+    status.original = {.info = kOriginalKernel,
+                       .origin = "",
+                       .functions = status.functions,
+                       .enabled = original.state.empty(),
+                       .reason = original.reason,
+                       .variables = {}};
     found.push_back(std::move(status));
   }
   return found;

@@ -38,6 +38,7 @@ void add_explanation(py::module_& module) {
       .def_readonly("selected", &Explanation::selected)
       .def_readonly("error", &Explanation::error)
       .def_readonly("rows", &Explanation::rows)
+      .def_readonly("original", &Explanation::original)
       .def("text", &Explanation::text)
       .def("json", &Explanation::json)
       .def("__str__", &Explanation::text);
@@ -60,7 +61,8 @@ void add_ops(py::module_& module) {
   py::class_<OpStatus>(module, "OpStatus", "An op with its functions and backends.")
       .def_readonly("name", &OpStatus::name)
       .def_readonly("functions", &OpStatus::functions)
-      .def_readonly("backends", &OpStatus::backends);
+      .def_readonly("backends", &OpStatus::backends)
+      .def_readonly("original", &OpStatus::original);
   module.def("ops", &fla::ops, Unlocked(),
              "Every op of the process, in alphabetical order, its backends loaded.");
 }

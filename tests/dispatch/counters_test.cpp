@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "fla/core/errors.h"
+#include "fla/dispatch/explain.h"
+#include "fla/dispatch/plan.h"
 #include "fla/dispatch/policy.h"
 #include "tests/dispatch/counted.h"
 #include "tests/dispatch/mix.h"
@@ -102,6 +104,44 @@ TEST(Counters, TakeOneWordingOfOnePlaceForOneReasonWhereverItWasCompiled) {
   EXPECT_EQ(row.refused[0].reason, "requires f32");
   EXPECT_EQ(row.refused[0].place, "twins.h:7");
   EXPECT_EQ(row.refused[0].count, 3u);
+}
+
+/// "function backend" of every row of op mix.
+std::vector<std::string> rows_of_mix() {
+  std::vector<std::string> found;
+  for (const fla::BackendCounters& row : fla::counters()) {
+    if (row.op == "mix") found.push_back(row.function + " " + row.backend);
+  }
+  return found;
+}
+
+TEST(Counters, ListTheOriginalKernelOfEveryFunctionBeforeItsFirstCall) {
+  EXPECT_THAT(rows_of_mix(), testing::IsSupersetOf({"mix_chunk original", "mix_step original"}));
+}
+
+TEST(Counters, DoNotListFunctionsThatABackendLacks) {
+  const auto chunks = add({.name = "counted_chunks"});
+  const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback});  // asks about breakers as well
+  (void)taker();
+  (void)fla_test::mix_step({});
+  (void)fla::explain("mix", "mix_step", MixArgs{});
+  EXPECT_THAT(rows_of_mix(), testing::Contains("mix_chunk counted_chunks"));
+  EXPECT_THAT(rows_of_mix(), testing::Not(testing::Contains("mix_step counted_chunks")));
+}
+
+TEST(Counters, CountCallsThatTheOriginalKernelTookAfterAFailureAndOfAPlan) {
+  const auto before = counted("original").taken;
+  {
+    const auto failing =
+        add({.name = "counted_for_the_original", .run = [](const MixArgs&) -> fla_test::MixResult {
+               throw fla::BackendError("out of workspace", fla::BackendError::Wrote::nothing);
+             }});
+    const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback});
+    EXPECT_EQ(taker(), "original");
+  }
+  EXPECT_EQ(counted("original").taken, before + 1);
+  (void)fla::plan("mix", "mix_chunk", MixArgs{})({});
+  EXPECT_EQ(counted("original").taken, before + 2);
 }
 
 TEST(Counters, AreOrderedByOpAndFunctionTheOriginalLast) {

@@ -80,6 +80,21 @@ TEST_F(Explain, SelectsTheOriginalWhenNobodyAccepts) {
   EXPECT_EQ(explain().selected, "original");
 }
 
+TEST_F(Explain, SaysWhatTheOriginalKernelIsThere) {
+  EXPECT_EQ(explain().original.state, "accepted") << "taker is before it";
+  {
+    const fla::ScopedPolicy policy({.allow = {{"picky"}}});
+    EXPECT_EQ(explain().original.state, "selected");
+  }
+  {
+    const fla::ScopedPolicy policy({.disable_dispatch = true});
+    EXPECT_EQ(explain().original.state, "selected");
+  }
+  const fla::ScopedPolicy policy({.require = {{"mix", "taker"}}});
+  EXPECT_EQ(explain().original.state, "denied");
+  EXPECT_EQ(explain().original.reason, "taker is required for mix");
+}
+
 TEST_F(Explain, SaysNotImplementedForTheOtherFunction) {
   const Explanation explanation = fla::explain("mix", "mix_step", MixArgs{});
   EXPECT_EQ(explanation.selected, "original");
@@ -104,7 +119,7 @@ TEST_F(Explain, JsonHasTheFieldsOfTheContract) {
   EXPECT_EQ(document.at("function"), "mix_chunk");
   EXPECT_EQ(document.at("dispatch"), "enabled");
   EXPECT_EQ(document.at("selected"), "taker");
-  ASSERT_EQ(document.at("backends").size(), 7u);
+  ASSERT_EQ(document.at("backends").size(), 8u);
   const Json& picky = document.at("backends").at(3);
   EXPECT_EQ(picky.at("name"), "picky");
   EXPECT_EQ(picky.at("priority"), 4);
@@ -112,6 +127,11 @@ TEST_F(Explain, JsonHasTheFieldsOfTheContract) {
   EXPECT_EQ(picky.at("reason"), "requires K=128, got 64");
   EXPECT_THAT(std::string(picky.at("place")), testing::HasSubstr("explain_test.cpp:"));
   EXPECT_EQ(document.at("backends").at(5).at("reason"), "");
+  const Json& original = document.at("backends").at(7);
+  EXPECT_EQ(original.at("name"), "original");
+  EXPECT_GT(original.at("priority"), document.at("backends").at(6).at("priority"));
+  EXPECT_EQ(original.at("state"), "accepted");
+  EXPECT_EQ(original.at("reason"), "");
 }
 
 TEST_F(Explain, JsonReplacesWhatIsNoUtf8) {
@@ -180,7 +200,7 @@ TEST_F(ExplainRoutes, StandInTheTextAndInTheJson) {
             "  narrow       1  refused   requires K=64, got 128\n"
             "  wide         2  selected  route: mix_chunk in pieces of 64\n"
             "  silent       3  accepted\n"
-            "  original     -  fallback\n");
+            "  original     -  accepted\n");
   const Json backends = Json::parse(explanation.json()).at("backends");
   EXPECT_EQ(backends.at(1).at("route"), "mix_chunk in pieces of 64");
   EXPECT_FALSE(backends.at(0).contains("route"));
@@ -205,7 +225,7 @@ TEST_F(Explain, UnknownOpsAndFunctionsAreRefusedByName) {
 
 TEST_F(Explain, ArgumentsOfAnotherFunctionAreRefused) {
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { fla::explain("kda", "chunk_kda", MixArgs{}); }),
-            "args: expected the arguments of kda.chunk_kda, got those of another function");
+            "args: expected fla::KdaArgs, the arguments of kda.chunk_kda, got fla_test::MixArgs");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <exception>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -269,11 +270,23 @@ TEST_F(FailureWithBreaker, IsPassedOverByPlans) {
   EXPECT_EQ(fla::plan("mix", "mix_chunk", MixArgs{}).backend(), "next");
 }
 
+/// Fails in one of its functions.
+class FailsInChunks final : public fla_test::MixBackend {
+ public:
+  fla::BackendInfo info() const override { return {.name = "fails_in_chunks", .priority = 0}; }
+  MixResult mix_chunk(const MixArgs&) override {
+    throw BackendError("no chunk", BackendError::Wrote::nothing);
+  }
+  MixResult mix_step(const MixArgs&) override { return {"fails_in_chunks"}; }
+};
+
 TEST_F(FailureWithBreaker, LeavesTheBackendsOtherFunctionsAlone) {
+  const auto failing = fla::register_backend("mix", std::make_unique<FailsInChunks>());
   (void)taker();
   (void)taker();
-  EXPECT_EQ(counted("shaky").breaker, BreakerState::open);
-  EXPECT_EQ(counted("shaky", "mix_step").breaker, BreakerState::closed);
+  EXPECT_EQ(counted("fails_in_chunks").breaker, BreakerState::open);
+  EXPECT_EQ(counted("fails_in_chunks", "mix_step").breaker, BreakerState::closed);
+  EXPECT_EQ(fla_test::mix_step({}).by, "fails_in_chunks");
 }
 
 TEST_F(FailureWithBreaker, StartsAnewWithABackendOfTheSameNameThatComesLater) {

@@ -2,14 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "fla/core/errors.h"
+#include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
+#include "fla/ops/kda/kda.h"
 #include "tests/core/error_text.h"
 #include "tests/dispatch/counted.h"
 #include "tests/dispatch/mix.h"
+#include "tools/cases/kda_random.h"
 
 namespace {
 
@@ -90,7 +94,23 @@ TEST(Plan, RefusesUnknownNamesAndOtherArguments) {
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { fla::plan("mix", "mix_all", MixArgs{}); }),
             "function: expected one of mix_chunk, mix_step, got 'mix_all'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { fla::plan("kda", "chunk_kda", MixArgs{}); }),
-            "args: expected the arguments of kda.chunk_kda, got those of another function");
+            "args: expected fla::KdaArgs, the arguments of kda.chunk_kda, got fla_test::MixArgs");
+  EXPECT_EQ(error_text<fla::InvalidArgument>([] { fla::plan("mix", "mix", MixArgs{}); }),
+            "function: expected one of mix_chunk, mix_step, got 'mix'")
+      << "mix has no front door";
+}
+
+TEST(Plan, OfAnOpsOwnNameGoesThroughItsFrontDoor) {
+  for (const std::int64_t tokens : {2, 40}) {
+    const fla::cases::KdaCase call = fla::cases::make_kda_case({.T = tokens, .H = 2, .K = 16, .V = 16});
+    const std::string function(fla::front_door(call.args));
+    const fla::ScopedPolicy policy({.disable_dispatch = true});
+    const std::uint64_t before = counted("original", function, "kda").taken;
+    const fla::Plan<fla::KdaArgs> plan = fla::plan("kda", "kda", call.args);
+    EXPECT_EQ(plan.backend(), fla::explain("kda", "kda", call.args).selected);
+    (void)plan(call.args);
+    EXPECT_EQ(counted("original", function, "kda").taken, before + 1) << function;
+  }
 }
 
 TEST(Plan, MayBeCalledFromSeveralThreads) {

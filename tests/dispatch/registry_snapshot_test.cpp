@@ -55,12 +55,23 @@ TEST(RegistrySnapshot, ListsOpsFunctionsAndBackends) {
   EXPECT_EQ(mix.backends[2].reason, "off unless FLA_TEST_SNAP=1");
   EXPECT_EQ(mix.backends[2].env_var, "FLA_TEST_SNAP");
   EXPECT_FALSE(mix.backends[2].default_enable);
+  EXPECT_EQ(mix.original.name, "original");
+  EXPECT_EQ(mix.original.state, "enabled");
+  EXPECT_EQ(mix.original.functions, mix.functions);
   for (const RegistrySnapshot::Backend& backend : op_of(all, "kda").backends) {
     // Modules of this build are there, too, when an earlier test had them loaded.
     if (!backend.origin.ends_with(".so")) {
       EXPECT_EQ(backend.origin, "linked in") << backend.name;
     }
   }
+}
+
+TEST(RegistrySnapshot, SaysThatTheOriginalKernelsAreNoAnswerWhereABackendIsRequired) {
+  const auto alpha = add({.name = "snap_alpha"});
+  const fla::ScopedPolicy policy({.require = {{"mix", "snap_alpha"}}});
+  EXPECT_EQ(op_of(fla::registry_snapshot(), "mix").original.state, "denied");
+  EXPECT_EQ(op_of(fla::registry_snapshot(), "mix").original.reason, "snap_alpha is required for mix");
+  EXPECT_EQ(op_of(fla::registry_snapshot(), "kda").original.state, "enabled");
 }
 
 TEST(RegistrySnapshot, HoldsThePolicyOfTheThread) {
@@ -116,7 +127,10 @@ TEST(RegistrySnapshot, ReadsAsTextAndAsJson) {
   RegistrySnapshot::Backend beta;
   beta.name = "be", beta.priority = 10, beta.origin = "program", beta.state = "denied",
   beta.reason = "too old";
-  all.ops = {{"mix", {"mix_chunk", "mix_step"}, {alpha, beta}}};
+  RegistrySnapshot::Backend original;
+  original.name = "original", original.origin = "op", original.state = "denied";
+  original.functions = {"mix_chunk", "mix_step"}, original.reason = "alpha is required for mix";
+  all.ops = {{"mix", {"mix_chunk", "mix_step"}, {alpha, beta}, original}};
   all.plugins = {{.path = "/p/acme.so", .name = "acme", .state = "found", .ops = {"kda"}}};
   EXPECT_EQ(all.text(),
             "generation 3\n"
@@ -125,9 +139,10 @@ TEST(RegistrySnapshot, ReadsAsTextAndAsJson) {
             "\"on_failure\":\"raise\"}\n"
             "config fla.toml, 2 rules\n"
             "mix: mix_chunk, mix_step\n"
-            "  alpha  5   enabled    linked in  mix_chunk\n"
-            "             half_open             mix_chunk  1 failure\n"
-            "  be     10  denied     program               too old\n"
+            "  alpha     5   enabled    linked in  mix_chunk\n"
+            "                half_open             mix_chunk            1 failure\n"
+            "  be        10  denied     program                         too old\n"
+            "  original  -   denied     op         mix_chunk, mix_step  alpha is required for mix\n"
             "plugins:\n"
             "  acme  found  /p/acme.so  kda\n");
   const Json json = Json::parse(all.json());
@@ -138,6 +153,8 @@ TEST(RegistrySnapshot, ReadsAsTextAndAsJson) {
   EXPECT_EQ(backend.at("name"), "alpha");
   EXPECT_EQ(backend.at("state"), "enabled");
   EXPECT_EQ(backend.at("breakers").at(0).at("state"), "half_open");
+  EXPECT_EQ(json.at("ops").at(0).at("backends").at(2).at("name"), "original");
+  EXPECT_EQ(json.at("ops").at(0).at("backends").at(2).at("state"), "denied");
   EXPECT_EQ(json.at("plugins").at(0).at("state"), "found");
   EXPECT_EQ(Json::parse(RegistrySnapshot{}.json()).at("config"), nullptr);
   EXPECT_EQ(all.json().find('\n'), std::string::npos);

@@ -45,7 +45,7 @@ TEST(OpsCommand, SaysWhatAToggleTurnedOff) {
           fla({"ops", "--json"}, {.variables = {{std::string(backend.info.env_var), "0"}}});
       ASSERT_EQ(outcome.code, 0) << outcome.err;
       const Json json = listed_op(outcome, op.name);
-      ASSERT_EQ(json.at("backends").size(), op.backends.size());
+      ASSERT_EQ(json.at("backends").size(), op.backends.size() + 1) << "the original kernels are one, too";
       for (std::size_t i = 0; i < op.backends.size(); ++i) {
         const BackendInfo& info = op.backends[i].info;
         const Json& listed = json.at("backends").at(i);
@@ -53,6 +53,20 @@ TEST(OpsCommand, SaysWhatAToggleTurnedOff) {
         EXPECT_EQ(listed.at("enabled"), info.default_enable && info.name != backend.info.name) << listed;
       }
     }
+  }
+}
+
+TEST(OpsCommand, ListsTheOriginalKernelsLast) {
+  for (const char* required : {"", "kda=cpu_simd"}) {
+    const Outcome outcome = fla({"ops", "--json"}, {.variables = {{"FLA_BACKEND_REQUIRE", required}}});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json kda = listed_op(outcome, "kda"), original = kda.at("backends").back();
+    EXPECT_EQ(original.at("name"), "original");
+    EXPECT_EQ(original.at("functions"), kda.at("functions"));
+    EXPECT_EQ(original.at("available"), true);
+    EXPECT_EQ(original.at("enabled"), *required == '\0');
+    EXPECT_EQ(original.at("reason"), *required == '\0' ? "" : "cpu_simd is required for kda");
+    EXPECT_EQ(listed_op(outcome, "common").at("backends").back().at("name"), "original");
   }
 }
 

@@ -4,12 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "fla/dispatch/backend.h"
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
 
 namespace fla::command {
 
-inline constexpr std::string_view kOriginal = "original";
+inline constexpr std::string_view kOriginal = kOriginalKernel.name;
 
 /// The policy under which calls of `op` go to that backend and no other, or, for "original", to the original
 /// kernel. An empty name leaves the choice to the dispatch.

@@ -22,14 +22,14 @@ std::string code_list(const std::vector<std::string>& words) {
 std::string backends() {
   TextTable table({"op", "backend", "priority", "toggle", "default", "built on", "functions", "what it is"});
   for (const OpStatus& op : ops()) {
-    for (const BackendStatus& backend : op.backends) {
+    const auto add = [&](const BackendStatus& backend, const std::string& priority) {
       const BackendInfo& info = backend.info;
-      table.add({code(op.name), code(info.name), std::to_string(info.priority), code(info.env_var),
+      table.add({code(op.name), code(info.name), priority, code(info.env_var),
                  info.default_enable ? "on" : "off", std::string(info.package), code_list(backend.functions),
                  std::string(info.doc)});
-    }
-    table.add({code(op.name), "`original`", "last", "", "on", "C++", code_list(op.functions),
-               "the original kernels: what runs when nobody took the call"});
+    };
+    for (const BackendStatus& backend : op.backends) add(backend, std::to_string(backend.info.priority));
+    add(op.original, "last");
   }
   return table.markdown();
 }

@@ -16,7 +16,7 @@ ExitCode print_ops_as_json() {
   Json all = Json::array();
   for (const OpStatus& op : ops()) {
     Json backends = Json::array();
-    for (const BackendStatus& backend : op.backends) {
+    const auto add = [&backends](const BackendStatus& backend) {
       backends.push_back({{"name", backend.info.name},
                           {"priority", backend.info.priority},
                           {"env_var", backend.info.env_var},
@@ -27,7 +27,9 @@ ExitCode print_ops_as_json() {
                           {"reason", backend.reason},
                           {"functions", backend.functions},
                           {"doc", backend.info.doc}});
-    }
+    };
+    for (const BackendStatus& backend : op.backends) add(backend);
+    add(op.original);
     all.push_back({{"name", op.name}, {"functions", op.functions}, {"backends", backends}});
   }
   std::cout << json_line(Json{{"ops", all}, {"devices", devices_json()}}) << '\n';
@@ -44,12 +46,12 @@ ExitCode print_ops_as_text() {
   for (const OpStatus& op : ops()) {
     std::cout << op.name << ": " << joined(op.functions) << '\n';
     TextTable table({"  backend", "priority", "toggle", "enabled", "state", "functions"});
-    for (const BackendStatus& backend : op.backends) {
-      table.add({"  " + std::string(backend.info.name), std::to_string(backend.info.priority),
-                 std::string(backend.info.env_var), backend.enabled ? "yes" : "no", standing(backend),
-                 joined(backend.functions)});
-    }
-    table.add({"  original", "", "", "yes", "available", joined(op.functions)});
+    const auto add = [&table](const BackendStatus& backend, const std::string& priority) {
+      table.add({"  " + std::string(backend.info.name), priority, std::string(backend.info.env_var),
+                 backend.enabled ? "yes" : "no", standing(backend), joined(backend.functions)});
+    };
+    for (const BackendStatus& backend : op.backends) add(backend, std::to_string(backend.info.priority));
+    add(op.original, "");
     std::cout << table.text();
   }
   std::cout << devices_text();
