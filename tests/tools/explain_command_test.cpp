@@ -130,6 +130,69 @@ TEST(ExplainCommand, TakesAPoolOfStates) {
             2);
 }
 
+TEST(ExplainCommand, TakesPackedSequencesWithTheirIndicesOnTheHostOrTheDevice) {
+  const std::vector<std::string> packed{"explain", "kda", "--shape", "T=8192,N=8,H=32,K=128,P=64", "--json"};
+  const auto explained = [&packed](const std::vector<std::string>& more) {
+    std::vector<std::string> words = packed;
+    words.insert(words.end(), more.begin(), more.end());
+    return fla(words);
+  };
+  const auto selected = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = explained(more);
+    return outcome.code == 0 ? Json::parse(outcome.out).at("selected").get<std::string>() : outcome.err;
+  };
+  const std::string on_cpu = selected({});
+  EXPECT_THAT(on_cpu, AnyOf("cpu_simd", "original"));
+  EXPECT_EQ(selected({"--with", "cu_seqlens=i32"}), on_cpu);
+  EXPECT_EQ(selected({"--with", "cu_seqlens=i32,initial_state,final_state,state_indices=i32"}), on_cpu);
+  for (const char* indices :
+       {"cu_seqlens", "cu_seqlens=i32@cuda", "cu_seqlens@cuda",
+        "cu_seqlens=i32@cuda,state_indices=i64@cuda,initial_state,final_state", "cu_seqlens=i32@cpu"}) {
+    const Outcome outcome = explained({"--device", "cuda", "--dtype", "bf16", "--with", indices});
+    EXPECT_EQ(outcome.code, 0) << indices << ": " << outcome.err;
+  }
+  EXPECT_EQ(explained({"--with", "cu_seqlens@cuda"}).err,
+            "fla: cu_seqlens: expected device cpu, got cuda:0\n");
+}
+
+TEST(ExplainCommand, DoesNotReadIndicesOnADeviceWhenTheyAreToBeChecked) {
+  const Outcome outcome = fla({"explain", "kda", "--shape", "T=64,N=4,H=2,K=64", "--device", "cuda", "--with",
+                               "cu_seqlens=i32@cuda", "--json"},
+                              {.variables = {{"FLA_CHECK_INDICES", "1"}}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(Json::parse(outcome.out).at("selected").is_string());
+}
+
+TEST(ExplainCommand, NamesWhatIsWrongWithAnOptionalTensor) {
+  const auto refusal = [](const char* with) {
+    return fla({"explain", "kda", "--shape", "T=64,H=2,K=64", "--with", with}).err;
+  };
+  EXPECT_EQ(refusal("cu_seqlens"),
+            "fla: cu_seqlens: expected N, the number of packed sequences, in the shape, got none\n");
+  EXPECT_EQ(refusal("initial_state=f7"),
+            "fla: initial_state: expected a dtype such as f32, bf16 or i32, got 'f7'\n");
+  EXPECT_EQ(refusal("state_indices=f32"), "fla: state_indices: expected i32 or i64, got f32\n");
+  EXPECT_EQ(refusal("state_indices=i32@abacus"),
+            "fla: state_indices: expected cpu, cuda or cuda:N behind the @, got 'abacus'\n");
+  EXPECT_EQ(refusal("hope"), "fla: with: expected an optional tensor of kda, got 'hope'\n");
+}
+
+TEST(ExplainCommand, ListsTheOriginalKernelAsTheLastRow) {
+  const Json json = Json::parse(fla({"explain", "kda", "--shape", kShape, "--json"}).out);
+  EXPECT_EQ(json.at("backends").back().at("name"), "original");
+  EXPECT_THAT(json.at("backends").back().at("state").get<std::string>(), AnyOf("selected", "accepted"));
+}
+
+TEST(ExplainCommand, AsksPreferredBackendsFirst) {
+  const Outcome outcome = fla({"explain", "kda", "--shape", kShape, "--json"},
+                              {.variables = {{"FLA_BACKEND_PREFER", "kda=cpu_simd"}}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json backends = Json::parse(outcome.out).at("backends");
+  EXPECT_EQ(backends.at(0).at("name"), "cpu_simd");
+  EXPECT_EQ(backends.at(0).at("preferred"), true);
+  EXPECT_GT(backends.size(), 2u) << "the others stay";
+}
+
 TEST(ExplainCommand, TakesOutputsOfLargeCalls) {
   const Outcome outcome = fla({"explain", "kda", "--shape", kShape, "--with", "out"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;

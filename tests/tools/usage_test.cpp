@@ -88,6 +88,24 @@ TEST(Usage, HelpIsNoError) {
   }
 }
 
+TEST(Usage, AnUnknownCommandIsNamedWithTheNearestOne) {
+  EXPECT_EQ(fla({"explian", "kda"}).err,
+            "fla: there is no command 'explian'; did you mean 'explain'? (see fla --help)\n");
+  EXPECT_EQ(
+      fla({"bogus"}).err,
+      "fla: there is no command 'bogus' (known: ops, explain, run, check, bench, config, conformance, env, "
+      "plugins, docs) (see fla --help)\n");
+  EXPECT_EQ(fla({"config", "chek", "x"}).err,
+            "fla: there is no command 'chek'; did you mean 'check'? (see fla --help)\n");
+  EXPECT_EQ(fla({"bogus"}).code, 2);
+}
+
+TEST(Usage, HelpSaysHowABackendIsChosen) {
+  const std::string help = fla({"--help"}).out;
+  EXPECT_THAT(help, HasSubstr("the first backend, in ascending priority, that takes it"));
+  EXPECT_THAT(help, ::testing::Not(HasSubstr("fastest")));
+}
+
 TEST(Usage, AWrongSettingIsBadInput) {
   const Outcome outcome = fla({"ops"}, {.variables = {{"FLA_BACKEND_ORDER", "kda=no_such_backend"}}});
   EXPECT_EQ(outcome.code, 2);

@@ -55,9 +55,11 @@ ExitCode explain_file(const ExplainOptions& options) {
 
 ExitCode explain_shape(const ExplainOptions& options) {
   const cases::Op& op = cases::find_op(options.op);
+  std::vector<OptionalTensor> with;
+  for (const std::string& word : options.with) with.push_back(parse_optional_tensor(word));
   const MadeUpCall call =
       make_up_call(op, parse_shape(options.shape), parse_dtype(options.dtype), parse_device(options.device),
-                   parse_settings(options.options, "1"), parse_settings(options.with, ""));
+                   parse_settings(options.options, "1"), with);
   return print(op, options, call.args.get());
 }
 
@@ -69,12 +71,18 @@ void add_explain(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<ExplainOptions>();
   command->add_option("op", options->op, "the op, or a stage such as common.l2_norm")->required();
   auto* in = command->add_option("--in", options->in, "a case file with the call");
-  auto* shape =
-      command->add_option("--shape", options->shape, "the call's sizes: B=1,T=8192,H=32,HV=32,K=128,V=128");
+  auto* shape = command->add_option(
+      "--shape", options->shape,
+      "the call's sizes: B=1,T=8192,H=32,HV=32,K=128,V=128; N=8: that many packed sequences, "
+      "P=64: slots of a pool of states");
   in->excludes(shape);
   command->add_option("--dtype", options->dtype, "with --shape: f32, bf16 or f16")->needs(shape);
-  command->add_option("--with", options->with, "with --shape: an optional tensor, NAME or NAME=DTYPE")
+  command
+      ->add_option("--with", options->with,
+                   "with --shape: optional tensors, NAME, NAME=DTYPE or NAME=DTYPE@DEVICE, such as "
+                   "initial_state=bf16,state_indices=i32@cuda; indices are i64 on cpu unless told")
       ->needs(shape)
+      ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--device", options->device, "cpu, cuda or cuda:N");
   command->add_option("--function", options->function,

@@ -57,21 +57,48 @@ std::vector<std::int64_t> shape_of(const ShapeRule& rule, const AxisSizes& sizes
   return shape;
 }
 
-Tensor even_starts(std::int64_t sequences, std::int64_t tokens) {
-  Tensor starts = Tensor::empty({sequences + 1}, DType::i64);
-  for (std::int64_t i = 0; i <= sequences; ++i) {
-    starts.as<std::int64_t>()[i] = tokens / sequences * i + std::min(i, tokens % sequences);
+/// An index on the host with these entries.
+template <class EntryAt>
+Tensor index_of(std::int64_t size, DType dtype, EntryAt&& entry_at) {
+  Tensor index = Tensor::empty({size}, dtype);
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (dtype == DType::i32) {
+      index.as<std::int32_t>()[i] = static_cast<std::int32_t>(entry_at(i));
+    } else {
+      index.as<std::int64_t>()[i] = entry_at(i);
+    }
   }
-  return starts;
+  return index;
 }
 
-Tensor first_slots(std::int64_t sequences) {
-  Tensor slots = Tensor::empty({sequences}, DType::i64);
-  for (std::int64_t i = 0; i < sequences; ++i) slots.as<std::int64_t>()[i] = i;
-  return slots;
+Tensor even_starts(std::int64_t sequences, std::int64_t tokens, DType dtype) {
+  return index_of(sequences + 1, dtype,
+                  [&](std::int64_t i) { return tokens / sequences * i + std::min(i, tokens % sequences); });
+}
+
+Tensor first_slots(std::int64_t sequences, DType dtype) {
+  return index_of(sequences, dtype, [](std::int64_t i) { return i; });
 }
 
 }  // namespace
+
+OptionalTensor parse_optional_tensor(const std::string& word) {
+  const std::size_t at = word.find('@'), equals = word.substr(0, at).find('=');
+  OptionalTensor tensor{.name = word.substr(0, std::min(at, equals))};
+  if (equals != std::string::npos) {
+    const std::string dtype = word.substr(equals + 1, at - equals - 1);
+    tensor.dtype = dtype_from_name(dtype);
+    if (!tensor.dtype)
+      throw InvalidArgument(tensor.name, "expected a dtype such as f32, bf16 or i32, got '" + dtype + "'");
+  }
+  if (at != std::string::npos) {
+    const std::string device = word.substr(at + 1);
+    tensor.device = device_from_name(device);
+    if (!tensor.device)
+      throw InvalidArgument(tensor.name, "expected cpu, cuda or cuda:N behind the @, got '" + device + "'");
+  }
+  return tensor;
+}
 
 AxisSizes parse_shape(std::string_view text) {
   AxisSizes sizes;
@@ -102,7 +129,7 @@ AxisSizes parse_shape(std::string_view text) {
 }
 
 MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& given, DType dtype, Device device,
-                        const Settings& options, const Settings& with) {
+                        const Settings& options, const std::vector<OptionalTensor>& with) {
   AxisSizes sizes = given;
   const bool packed = sizes[Axis::N] > 0;
   if (!packed) sizes[Axis::N] = sizes[Axis::B];
@@ -114,40 +141,44 @@ MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& given, DType dtype
 
   constexpr std::uintptr_t kApart = std::uintptr_t{1} << 20;
   std::uintptr_t address = kApart;
-  const auto place = [&](const Argument& argument, DType type) {
+  const auto place = [&](const Argument& argument, DType type, Device where) {
     // Nobody reads there; a pointer that is not null and aligned, and memory that no other has, are all that
     // a verifier may ask for.
     const std::vector<std::int64_t> shape =
         shape_of(rule_in_force(op.arguments, argument, args), sizes, argument.name);
-    const TensorView tensor(reinterpret_cast<const void*>(address), type, shape, device);
+    const TensorView tensor(reinterpret_cast<const void*>(address), type, shape, where);
     argument.tensor(args) = tensor;
     address += (static_cast<std::uintptr_t>(tensor.extent().end) / kApart + 1) * kApart;
   };
-  const auto place_index = [&](const Argument& argument, Tensor entries) {
-    call.memory.push_back(std::move(entries));
+  const auto place_index = [&](const Argument& argument, const OptionalTensor& wanted) {
+    const DType type = wanted.dtype.value_or(DType::i64);
+    const Device where = wanted.device.value_or(Device{});
+    if (!where.is_cpu()) return place(argument, type, where);  // the host never reads it
+    if (!kIndexTypes.contains(type))
+      throw InvalidArgument(argument.name, "expected i32 or i64, got " + std::string(name_of(type)));
+    call.memory.push_back(argument.names_slots() ? first_slots(sizes[Axis::N], type)
+                                                 : even_starts(sizes[Axis::N], sizes[Axis::T], type));
     argument.tensor(args) = call.memory.back().view();
   };
 
   for (const Argument& argument : op.arguments) {
-    if (argument.need == Need::required) place(argument, dtype);
-    if (argument.kind == ArgumentKind::index && !argument.names_slots() && packed)
-      place_index(argument, even_starts(sizes[Axis::N], sizes[Axis::T]));
+    if (argument.need == Need::required) place(argument, dtype, device);
+    if (argument.kind == ArgumentKind::index && !argument.names_slots() && packed) place_index(argument, {});
   }
-  for (const auto& [name, type] : with) {
-    const Argument* argument = find_argument(op.arguments, name);
-    if (argument == nullptr || !argument->is_tensor() ||
-        (argument->kind == ArgumentKind::index && !argument->names_slots())) {
+  for (const OptionalTensor& wanted : with) {
+    const Argument* argument = find_argument(op.arguments, wanted.name);
+    if (argument == nullptr || !argument->is_tensor()) {
       throw InvalidArgument(
-          "with", "expected an optional tensor of " + std::string(op.name) + ", got '" + name + "'");
+          "with", "expected an optional tensor of " + std::string(op.name) + ", got '" + wanted.name + "'");
     }
-    if (argument->names_slots()) {
-      if (!type.empty()) throw InvalidArgument(name, "expected no dtype, got '" + type + "'");
-      place_index(*argument, first_slots(sizes[Axis::N]));
-      continue;
+    if (argument->kind != ArgumentKind::index) {
+      place(*argument, wanted.dtype.value_or(DType::f32), wanted.device.value_or(device));
+    } else if (argument->names_slots() || packed) {
+      place_index(*argument, wanted);
+    } else {
+      throw InvalidArgument(wanted.name,
+                            "expected N, the number of packed sequences, in the shape, got none");
     }
-    const auto chosen = type.empty() ? std::optional(DType::f32) : dtype_from_name(type);
-    if (!chosen) throw InvalidArgument(name, "expected a dtype such as f32 or bf16, got '" + type + "'");
-    place(*argument, *chosen);
   }
   return call;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,16 +17,28 @@ namespace fla::command {
 /// sequences, and P, the slots of a pool of states, may be left out. Throws InvalidArgument.
 AxisSizes parse_shape(std::string_view text);
 
-/// A call by its shape, to ask about and not to run: its tensors point at no memory, except that indices are
-/// real and on the host.
+/// An optional tensor of a call: "NAME", "NAME=DTYPE", "NAME@DEVICE" or "NAME=DTYPE@DEVICE".
+struct OptionalTensor {
+  std::string name;
+  std::optional<DType> dtype{};
+  std::optional<Device> device{};
+};
+
+/// Throws InvalidArgument.
+OptionalTensor parse_optional_tensor(const std::string& word);
+
+/// A call by its shape, to ask about and not to run: its tensors point at no memory, except that indices on
+/// the host are real.
 struct MadeUpCall {
   std::shared_ptr<void> args;
   std::vector<Tensor> memory;
 };
 
-/// The required tensors have `dtype`; `with` names optional ones, each with a dtype or "" for f32. N packed
-/// sequences are about equally long; an index of slots names the first ones in their order.
+/// The required tensors have `dtype`; those that `with` names are f32 and on `device` unless it says
+/// otherwise, indices i64 and on the host. Where N is given there are cu_seqlens, named or not: N packed
+/// sequences, about equally long. An index of slots names the first ones in their order. Throws
+/// InvalidArgument.
 MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& sizes, DType dtype, Device device,
-                        const Settings& options, const Settings& with);
+                        const Settings& options, const std::vector<OptionalTensor>& with);
 
 }  // namespace fla::command

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "fla/core/errors.h"
+#include "fla/dispatch/suggest.h"
 #include "tools/cases/file_error.h"
 #include "tools/fla/command.h"
 
@@ -26,9 +29,22 @@ void refuse_empty_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
 }
 
+/// What is wrong with a word where a subcommand is expected; empty when there is none, or it is one.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) known.push_back(command->get_name());
+  if (known.empty() || words.empty() || words.front().starts_with('-')) return "";
+  const auto found = std::ranges::find(known, words.front());
+  if (found == known.end()) {
+    return "there is no command '" + words.front() + "'" + dispatch::suggestion(words.front(), known);
+  }
+  return unknown_command(*app.get_subcommand(*found), {words.begin() + 1, words.end()});
+}
+
 ExitCode run(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) line_of_words() += (i == 0 ? "" : " ") + std::string(argv[i]);
-  CLI::App app{"fla: linear attention, dispatched to the fastest backend that takes a call", "fla"};
+  CLI::App app{
+      "fla: linear attention; a call goes to the first backend, in ascending priority, that takes it", "fla"};
   app.set_version_flag("--version", FLA_VERSION);
   app.require_subcommand(1);
   Action chosen;
@@ -36,6 +52,11 @@ ExitCode run(int argc, char** argv) {
                          add_env, add_plugins, add_docs})
     add(app, chosen);
   refuse_empty_values(app);
+  if (const std::string unknown = unknown_command(app, {argv + std::min(argc, 1), argv + argc});
+      !unknown.empty()) {
+    complain(unknown + " (see fla --help)");
+    return kBadInput;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
