@@ -29,8 +29,9 @@ class Modules(OutsideTest):
         fla = BUILD / "bin/fla"
         around = {"LD_PRELOAD": str(MODULES / "lib/libfla.so")}
         (kda,) = [op for op in json.loads(output_of(fla, "ops", "--json", variables=around))["ops"] if op["name"] == "kda"]
-        (backend,) = kda["backends"]
+        backend, original = kda["backends"]
         self.assertEqual((backend["name"], backend["available"], backend["enabled"]), ("cpu_simd", True, True))
+        self.assertEqual(original["name"], "original")
         call = ["explain", "kda", "--shape", "B=1,T=512,H=4,K=64,V=64", "--json"]
         self.assertEqual(json.loads(output_of(fla, *call, variables=around))["selected"], "cpu_simd")
         disabled = json.loads(output_of(fla, *call, variables=around | {"FLA_CPU_SIMD": "0"}))
