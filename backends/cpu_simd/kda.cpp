@@ -163,7 +163,7 @@ class CpuSimdKda final : public KdaBackend {
  private:
   KdaResult run(const KdaArgs& args, void (*kernels)(const KdaProblem&, const Target&)) const {
     KdaResult result = make_result(args);
-    if (result.o.numel() > 0 || result.final_state.defined()) kernels(problem_of(args, result), target());
+    if (result.o.numel() > 0 || result.final_state.numel() > 0) kernels(problem_of(args, result), target());
     return result;
   }
 

@@ -150,7 +150,7 @@ KdaResult for_each_kda_head(const KdaArgs& args, std::size_t floats, KdaHeadKern
   const common::StageSet stages = common::StageSet::in_force();
   const KdaSizes sizes = sizes_of(args);
   KdaResult result = make_result(args);
-  if (result.o.numel() == 0 && !result.final_state.defined()) return result;
+  if (result.o.numel() == 0 && result.final_state.numel() == 0) return result;
   // Heads finish one by one: should a stage fail at a later one, the caller's state must not be half new.
   const bool apart = stages.may_fail() && args.final_state.defined() && args.initial_state.defined() &&
                      args.final_state.data() == args.initial_state.data();

@@ -89,11 +89,12 @@ void check_range(const NamedIndex& slots, std::int64_t P) {
   }
 }
 
-/// Which sequence writes a slot: a table of open addresses, at most half full.
+/// Which sequence writes a slot, of which no more than `most` are written: a table of open addresses, at most
+/// half full.
 class Writers {
  public:
-  explicit Writers(std::int64_t sequences)
-      : bits_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(sequences))) + 1),
+  explicit Writers(std::int64_t most)
+      : bits_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(most))) + 1),
         memory_((sizeof(Entry) / sizeof(float)) << bits_),
         entries_(reinterpret_cast<Entry*>(memory_.data())) {
     std::fill_n(entries_, std::size_t{1} << bits_, Entry{.slot = -1, .sequence = -1});
@@ -124,11 +125,11 @@ class Writers {
 };
 
 /// Sequences run in any order, and in parallel: what one writes must not be another's.
-void check_conflicts(const NamedIndex& read, const NamedIndex& write, bool in_place) {
+void check_conflicts(const NamedIndex& read, const NamedIndex& write, bool in_place, std::int64_t P) {
   if (!read.readable() || !write.readable()) return;
   const std::int64_t N = read.entries.size(0);
   if (N < 2) return;
-  Writers writers(N);
+  Writers writers(std::min(N, P));
   for (std::int64_t n = 0; n < N; ++n) {
     if (read[n] < 0 || write[n] < 0) continue;
     if (const std::int64_t other = writers.of(write[n]); other >= 0) {
@@ -156,7 +157,7 @@ void check_contents(const KdaArgs& args, const AxisSizes& sizes) {
   if (!args.final_state.defined()) return;
   // The table has seen to it that pools either are the same memory or share none.
   const bool in_place = args.initial_state.defined() && args.initial_state.data() == args.final_state.data();
-  check_conflicts(read, write.entries.defined() ? write : read, in_place);
+  check_conflicts(read, write.entries.defined() ? write : read, in_place, sizes[Axis::P]);
 }
 
 // ---- on a device

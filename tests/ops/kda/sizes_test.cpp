@@ -73,6 +73,18 @@ TEST(KdaSizes, NoTokensAreAnsweredAtOnceHoweverManyBatchesThereAre) {
   }
 }
 
+TEST(KdaSizes, SkippedSequencesNeedNoPool) {
+  const auto call = make_kda_case({.B = 5, .T = 0, .H = 1, .K = 8, .V = 8});
+  fla::KdaArgs args = call.args;
+  const std::int64_t skipped = -1;
+  const std::int64_t shape[] = {5}, strides[] = {0};
+  args.state_indices = {&skipped, fla::DType::i64, shape, strides};
+  args.initial_state = args.final_state = {nullptr, fla::DType::f32, {0, 1, 8, 8}};
+  for (const auto& [name, run] : fla_test::kEveryWay) {
+    EXPECT_EQ(run(args).final_state.size(0), 0) << name;
+  }
+}
+
 TEST(KdaSizes, NoTokensStillHandTheStateOn) {
   for (const bool given : {false, true}) {
     expect_agreement(make_kda_case({.B = 3,
