@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -22,6 +23,7 @@
 #include "fla/core/fork.h"
 #include "fla/core/logging.h"
 #include "fla/dispatch/config_change.h"
+#include "fla/dispatch/path_walk.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla::dispatch {
@@ -46,8 +48,9 @@ class Descriptor {
   int number_;
 };
 
-/// Says when a file may have changed. The kernel tells about folders: that of the name, and that of the file
-/// behind it when the name is a link.
+/// Says when a file may have changed. The kernel tells about folders: every one in which a name is looked up
+/// on the way to the file is watched, so that a link or a folder that is switched is seen, and what is behind
+/// it from then on.
 class FileEvents {
  public:
   explicit FileEvents(std::filesystem::path file)
@@ -63,8 +66,8 @@ class FileEvents {
   bool complete() const { return complete_; }
 
   struct News {
-    bool changed = false;  ///< something happened to the file
-    bool nearby = false;   ///< … or to another one in a folder of its
+    bool changed = false;  ///< something happened to the file, or to the way that leads to it
+    bool moved = false;    ///< … or to a folder on that way, by another name
   };
 
   /// Takes all events that have come in.
@@ -88,30 +91,45 @@ class FileEvents {
 
   /// Follows links that lead elsewhere by now, and folders that are there again.
   void watch_folders() {
-    std::error_code error;
-    const std::filesystem::path target = std::filesystem::weakly_canonical(file_, error);
-    std::vector<Folder> wanted{{file_.parent_path(), file_.filename(), -1}};
-    if (!error && target != file_) wanted.push_back({target.parent_path(), target.filename(), -1});
-    complete_ = true;
-    for (Folder& folder : wanted) {
-      constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM |
-                                        IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
-      folder.watch = ::inotify_add_watch(inotify_.number(), folder.path.c_str(), kEvents);
-      complete_ = complete_ && folder.watch >= 0;
+    std::vector<Folder> before = std::move(folders_);
+    // A link that is switched before its folder is watched leads elsewhere when it is looked at again.
+    for (int tries = 0; tries < 3; ++tries) {
+      folders_.clear();
+      complete_ = true;
+      for (const Lookup& lookup : way_to(file_)) watch(lookup);
+      if (std::ranges::equal(way_to(file_), folders_, [](const Lookup& now, const Folder& then) {
+            return now.folder == then.path && now.name == then.name;
+          }))
+        break;
+      before.insert(before.end(), folders_.begin(), folders_.end());
+      complete_ = false;
     }
-    for (const Folder& old : folders_) {
-      bool stays = old.watch < 0;
-      for (const Folder& folder : wanted) stays = stays || folder.watch == old.watch;
-      if (!stays) ::inotify_rm_watch(inotify_.number(), old.watch);
+    for (const Folder& old : before) {
+      if (old.watch >= 0 && std::ranges::find(folders_, old.watch, &Folder::watch) == folders_.end())
+        ::inotify_rm_watch(inotify_.number(), old.watch);
     }
-    folders_ = std::move(wanted);
   }
 
  private:
   struct Folder {
-    std::filesystem::path path, name;
+    std::filesystem::path path;
+    std::string name;
+    bool is_files;  ///< the name is that of the file itself
     int watch;
   };
+
+  void watch(const Lookup& lookup) {
+    constexpr std::uint32_t kOfNames =
+        IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+    const bool is_files = lookup.is_last && !lookup.is_link();
+    // A folder may be on the way twice.
+    const std::uint32_t events = kOfNames | IN_MASK_ADD | (is_files ? IN_CLOSE_WRITE | IN_MODIFY : 0);
+    const int number = ::inotify_add_watch(inotify_.number(), lookup.folder.c_str(), events);
+    folders_.push_back({lookup.folder, lookup.name, is_files, number});
+    // Folders far above may be closed to us; they are seldom switched.
+    const bool matters = lookup.is_last || lookup.is_link() || lookup.error != 0;
+    complete_ = complete_ && (number >= 0 || !matters);
+  }
 
   void note(const inotify_event& event, const char* name, News& news) {
     if ((event.mask & IN_Q_OVERFLOW) != 0) {  // who knows what it was
@@ -120,19 +138,16 @@ class FileEvents {
       return;
     }
     if ((event.mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED)) != 0) {
-      news.nearby = true;
+      news.moved = true;
       return;
     }
     for (const Folder& folder : folders_) {
-      if (folder.watch != event.wd) continue;
-      if (folder.name != name) {
-        news.nearby = true;
-      } else if ((event.mask & IN_MODIFY) != 0) {
+      if (folder.watch != event.wd || folder.name != name) continue;
+      news.changed = true;
+      if (folder.is_files && (event.mask & IN_MODIFY) != 0) {
         being_written_ = true;
-        news.changed = true;
-      } else {
-        if ((event.mask & IN_CREATE) == 0) being_written_ = false;
-        news.changed = true;
+      } else if (!folder.is_files || (event.mask & IN_CREATE) == 0) {
+        being_written_ = false;
       }
     }
   }
@@ -208,10 +223,9 @@ class Watch {
   /// Whether something may have happened to the file since it was looked at.
   bool has_news() {
     const FileEvents::News news = events_.take();
-    if (news.changed || news.nearby) events_.watch_folders();
+    if (news.changed || news.moved) events_.watch_folders();
     told_ = told_ || news.changed;
-    // What happens to others in the folder matters where links lead to the file by way of them.
-    return news.changed || (news.nearby && Signature::of(file_) != seen_);
+    return news.changed || (news.moved && Signature::of(file_) != seen_);
   }
 
   /// Whether nothing is told of the file for a moment.

@@ -146,6 +146,53 @@ TEST_F(Watch, FileBehindALinkIsFollowed) {
   EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"alpha"}}}));
 }
 
+/// Makes folder/name lead to target, in one step.
+void switch_link(const fla::testing::TemporaryFolder& folder, const char* name, const char* target) {
+  std::filesystem::create_directory_symlink(target, folder / "next");
+  std::filesystem::rename(folder / "next", folder / name);
+}
+
+TEST_F(Watch, FileInAFolderThatIsALinkIsFollowed) {
+  const fla::testing::TemporaryFolder folder;
+  for (const char* release : {"r1", "r2", "r3"}) std::filesystem::create_directory(folder / release);
+  folder.write("r1/config.toml", kNoAlpha);
+  folder.write("r2/config.toml", kNoBeta);
+  folder.write("r3/config.toml", "# the third\n" + kNoBeta);
+  // As deployments do: the folder is switched, the file's name stays.
+  switch_link(folder, "current", "r1");
+  const fla_test::ReloadedEnvironment environment{{"FLA_CONFIG", folder / "current/config.toml"}};
+  Changes changes;
+  ASSERT_EQ(ruled_taker(), "beta");
+  switch_link(folder, "current", "r2");
+  EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"beta"}}}));
+  EXPECT_EQ(ruled_taker(), "alpha");
+  folder.write("r2/config.toml", kNoAlpha);
+  EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"alpha"}}}));
+  switch_link(folder, "current", "r3");
+  EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"beta"}}}));
+  folder.write("r2/config.toml", kNoBeta);  // nobody's business any more
+  folder.write("r3/config.toml", kNoAlpha);
+  EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"alpha"}}}));
+  EXPECT_EQ(changes.count(), 4u);
+}
+
+TEST_F(Watch, FolderAboveThatIsReplacedIsFollowed) {
+  const fla::testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "a/settings");
+  std::filesystem::create_directories(folder / "b/settings");
+  folder.write("a/settings/config.toml", kNoAlpha);
+  folder.write("b/settings/config.toml", kNoBeta);
+  const fla_test::ReloadedEnvironment environment{{"FLA_CONFIG", folder / "a/settings/config.toml"}};
+  Changes changes;
+  ASSERT_EQ(ruled_taker(), "beta");
+  std::filesystem::rename(folder / "a", folder / "old");
+  EXPECT_FALSE(changes.next().accepted);  // it is gone
+  std::filesystem::rename(folder / "b", folder / "a");
+  EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"beta"}}}));
+  folder.write("a/settings/config.toml", kNoAlpha);
+  EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"alpha"}}}));
+}
+
 TEST_F(Watch, OtherFilesOfTheFolderAreNobodysBusiness) {
   const ConfigInForce config(kNoAlpha);
   Changes changes;
