@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "fla/dispatch/condition.h"
 #include "fla/dispatch/facts.h"
@@ -18,6 +19,7 @@ using Constant = ConditionConstant;
 
 constexpr std::size_t kMostAlternatives = 64;  // of one condition
 constexpr std::size_t kMostPairs = 1024;       // while one is worked out
+constexpr std::size_t kMostSteps = 1 << 22;    // a range that is looked at is one
 
 /// What holds when every fact lies in its ranges; a fact that is not named may be anything.
 struct Alternative {
@@ -30,6 +32,13 @@ struct Alternative {
   const Ranges* find(const Fact& fact) const {
     const auto found = std::ranges::find(limits, fact, &Limit::fact);
     return found == limits.end() ? nullptr : &found->ranges;
+  }
+
+  /// How much there is to look at.
+  std::size_t size() const {
+    std::size_t ranges = 1;
+    for (const Limit& limit : limits) ranges += limit.ranges.ranges().size();
+    return ranges;
   }
 };
 
@@ -71,22 +80,18 @@ std::optional<Alternative> merged(const Alternative& a, const Alternative& b) {
   return result;
 }
 
-void add(Alternatives& all, Alternative next) {
-  for (auto each = all.begin(); each != all.end(); ++each) {
-    if (auto one = merged(*each, next)) {
-      all.erase(each);
-      return add(all, std::move(*one));
-    }
-  }
-  all.push_back(std::move(next));
-}
-
 /// Works out what a condition says about the facts of a table.
 class Resolver {
  public:
   explicit Resolver(ArgumentTable table) : table_(table), facts_(facts_of(table)) {}
 
-  Alternatives resolve(const ConditionNode& node, bool negated = false) const {
+  Alternatives resolve(const Condition& condition) const {
+    steps_ = 0;
+    return resolve(condition.root(), false);
+  }
+
+ private:
+  Alternatives resolve(const ConditionNode& node, bool negated) const {
     switch (node.kind) {
       case Kind::negation: return resolve(*node.children.front(), !negated);
       case Kind::comparison: return comparison(node, negated);
@@ -96,45 +101,113 @@ class Resolver {
     return {};
   }
 
- private:
   static void hold_to_limit(const ConditionNode& node, bool over) {
     if (!over) return;
     throw ConditionError(node.offset, "more than " + std::to_string(kMostAlternatives) +
                                           " alternatives once every 'or' is worked out; write several rules");
   }
 
-  Alternatives any(const ConditionNode& node, bool negated) const {
-    Alternatives result;
+  /// What joining many alternatives costs is bounded: it can grow with the square of their number.
+  void spend(const ConditionNode& node, std::size_t steps) const {
+    steps_ += steps;
+    if (steps_ <= kMostSteps) return;
+    throw ConditionError(node.offset,
+                         "takes too long to work out; write 'x in [a, b]' for many values of one name, or "
+                         "several rules");
+  }
+
+  void add(const ConditionNode& node, Alternatives& all, Alternative next) const {
+    for (auto each = all.begin(); each != all.end(); ++each) {
+      spend(node, each->size() + next.size());
+      if (auto one = merged(*each, next)) {
+        all.erase(each);
+        return add(node, all, std::move(*one));
+      }
+    }
+    all.push_back(std::move(next));
+  }
+
+  /// The children of an `and` or an `or`. Comparisons are joined at once, one limit a fact: a long list of
+  /// them costs no more than its length.
+  struct Parts {
+    Alternative comparisons;  ///< as many as there are facts
+    std::vector<Alternatives> others;
+  };
+  Parts parts_of(const ConditionNode& node, bool negated, Kind join) const {
+    struct Group {
+      Fact fact;
+      std::vector<Ranges::Range> ranges;
+    };
+    std::vector<Group> groups;
+    Parts parts;
     for (const auto& child : node.children) {
-      for (Alternative& each : resolve(*child, negated)) add(result, std::move(each));
+      const ConditionNode* inner = child.get();
+      bool inverted = negated;
+      for (; inner->kind == Kind::negation; inner = inner->children.front().get()) inverted = !inverted;
+      if (inner->kind != Kind::comparison) {
+        parts.others.push_back(resolve(*inner, inverted));
+        continue;
+      }
+      auto [fact, ranges] = limit_of(*inner);
+      // What all of them hold is what none of them leaves out.
+      if (inverted != (join == Kind::all)) ranges = ranges.complement();
+      auto group = std::ranges::find(groups, fact, &Group::fact);
+      if (group == groups.end()) group = groups.insert(groups.end(), {fact, {}});
+      group->ranges.insert(group->ranges.end(), ranges.ranges().begin(), ranges.ranges().end());
+    }
+    for (Group& group : groups) {
+      const Ranges joined = Ranges::of(std::move(group.ranges));
+      parts.comparisons.limits.push_back({group.fact, join == Kind::all ? joined.complement() : joined});
+    }
+    return parts;
+  }
+
+  Alternatives any(const ConditionNode& node, bool negated) const {
+    Parts parts = parts_of(node, negated, Kind::any);
+    Alternatives result;
+    for (Alternative::Limit& limit : parts.comparisons.limits) {
+      for (Alternative& each : alternatives_of(std::move(limit))) add(node, result, std::move(each));
+    }
+    hold_to_limit(node, result.size() > kMostAlternatives);
+    for (Alternatives& other : parts.others) {
+      for (Alternative& each : other) add(node, result, std::move(each));
       hold_to_limit(node, result.size() > kMostAlternatives);
     }
     return result;
   }
 
   Alternatives all(const ConditionNode& node, bool negated) const {
+    Parts parts = parts_of(node, negated, Kind::all);
     Alternatives result{{}};
-    for (const auto& child : node.children) {
-      const Alternatives next = resolve(*child, negated);
+    const auto restrict_to = [&](const Alternatives& next) {
       hold_to_limit(node, result.size() * next.size() > kMostPairs);
       Alternatives products;
       for (const Alternative& a : result) {
         for (const Alternative& b : next) {
-          if (auto one = both(a, b)) add(products, std::move(*one));
+          spend(node, a.size() + b.size());
+          if (auto one = both(a, b)) add(node, products, std::move(*one));
         }
       }
       hold_to_limit(node, products.size() > kMostAlternatives);
       result = std::move(products);
-    }
+    };
+    for (Alternative::Limit& limit : parts.comparisons.limits) restrict_to(alternatives_of(std::move(limit)));
+    for (const Alternatives& other : parts.others) restrict_to(other);
     return result;
   }
 
   Alternatives comparison(const ConditionNode& node, bool negated) const {
-    auto [fact, ranges] = limit_of(node);
-    if (negated) ranges = ranges.complement();
-    if (ranges.empty()) return {};
-    if (ranges.complement().empty()) return {{}};
-    return {{{{fact, ranges}}}};
+    Alternative::Limit limit = limit_of(node);
+    if (negated) limit.ranges = limit.ranges.complement();
+    return alternatives_of(std::move(limit));
+  }
+
+  static Alternatives alternatives_of(Alternative::Limit limit) {
+    if (limit.ranges.empty()) return {};
+    if (limit.ranges.complement().empty()) return {{}};
+    Alternatives one(1);
+    one.front().limits.push_back(std::move(limit));
+    return one;
   }
 
   Alternative::Limit limit_of(const ConditionNode& node) const {
@@ -154,11 +227,12 @@ class Resolver {
       throw ConditionError(node.relation_offset, named.name + " can be compared with == or !=, not with '" +
                                                      node.relation_written + "'");
     }
-    Ranges ranges;
+    std::vector<Ranges::Range> ranges;
     for (const Constant& constant : node.constants) {
-      ranges = ranges.union_with(in_relation(node.relation, value_of(named, constant)));
+      const Ranges its = in_relation(node.relation, value_of(named, constant));
+      ranges.insert(ranges.end(), its.ranges().begin(), its.ranges().end());
     }
-    return {named.fact, ranges};
+    return {named.fact, Ranges::of(std::move(ranges))};
   }
 
   Fact difference(const ConditionNode& node, const NamedFact& named) const {
@@ -255,12 +329,13 @@ class Resolver {
 
   ArgumentTable table_;
   std::vector<NamedFact> facts_;
+  mutable std::size_t steps_ = 0;  // for one condition
 };
 
 }  // namespace
 
 void check_condition(const Condition& condition, ArgumentTable table) {
-  (void)Resolver(table).resolve(condition.root());
+  (void)Resolver(table).resolve(condition);
 }
 
 namespace {
@@ -337,7 +412,7 @@ Decision::Decision(std::span<const Condition* const> rules, ArgumentTable table)
       alternatives.emplace_back();
     } else {
       try {
-        alternatives = resolver.resolve(rules[i]->root());
+        alternatives = resolver.resolve(*rules[i]);
       } catch (const ConditionError&) {
         continue;  // it is about what another function has
       }
@@ -358,14 +433,6 @@ Decision::Decision(std::span<const Condition* const> rules, ArgumentTable table)
       if (std::ranges::find(facts, limit.fact) == facts.end()) facts.push_back(limit.fact);
     }
   }
-  const auto row_of = [&](const Fact& fact, std::int64_t value) {
-    std::vector<std::uint64_t> row(words_);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const Ranges* ranges = all[i].find(fact);
-      if (ranges == nullptr || ranges->contains(value)) row[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
-    return row;
-  };
   for (const Fact& fact : facts) {
     std::vector<std::int64_t> firsts{Ranges::kLeast};  // of the intervals: one value stands for all of each
     if (const int count = fact.few_values(); count > 0) {
@@ -385,8 +452,28 @@ Decision::Decision(std::span<const Condition* const> rules, ArgumentTable table)
     Step step(fact);
     step.rows = static_cast<std::uint32_t>(rows_.size());
     step.last_row = static_cast<std::uint32_t>(firsts.size() - 1);
-    for (const std::int64_t value : firsts) {
-      const std::vector<std::uint64_t> row = row_of(fact, value);
+    // Which alternatives begin or cease to stand at which interval; the rows follow from one to the next.
+    std::vector<std::pair<std::size_t, std::size_t>> changes;
+    std::vector<std::uint64_t> row(words_);
+    const auto flip = [&row](std::size_t i) { row[i / 64] ^= std::uint64_t{1} << (i % 64); };
+    const auto interval_of = [&firsts](std::int64_t value) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(firsts, value) - firsts.begin());
+    };
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Ranges* ranges = all[i].find(fact);
+      if (ranges == nullptr) {
+        flip(i);
+        continue;
+      }
+      for (const Ranges::Range& range : ranges->ranges()) {
+        changes.emplace_back(interval_of(range.first), i);
+        if (range.last != Ranges::kMost) changes.emplace_back(interval_of(range.last + 1), i);
+      }
+    }
+    std::ranges::sort(changes);
+    auto change = changes.begin();
+    for (std::size_t interval = 0; interval < firsts.size(); ++interval) {
+      for (; change != changes.end() && change->first == interval; ++change) flip(change->second);
       rows_.insert(rows_.end(), row.begin(), row.end());
     }
     if (fact.few_values() == 0) {

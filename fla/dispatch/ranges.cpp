@@ -1,11 +1,28 @@
 #include "fla/dispatch/ranges.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace fla::dispatch {
 
 Ranges::Ranges(std::int64_t first, std::int64_t last) {
   if (first <= last) ranges_.push_back({first, last});
+}
+
+Ranges Ranges::of(std::vector<Range> ranges) {
+  std::erase_if(ranges, [](const Range& range) { return range.first > range.last; });
+  std::ranges::sort(ranges, {}, &Range::first);
+  Ranges result;
+  for (const Range& range : ranges) {
+    // One that begins where the last one ends, or before, prolongs it.
+    if (!result.ranges_.empty() &&
+        (result.ranges_.back().last == kMost || range.first <= result.ranges_.back().last + 1)) {
+      result.ranges_.back().last = std::max(result.ranges_.back().last, range.last);
+    } else {
+      result.ranges_.push_back(range);
+    }
+  }
+  return result;
 }
 
 Ranges Ranges::complement() const {
@@ -36,8 +53,8 @@ Ranges Ranges::union_with(const Ranges& other) const {
 }
 
 bool Ranges::contains(std::int64_t value) const {
-  return std::ranges::any_of(
-      ranges_, [value](const Range& range) { return range.first <= value && value <= range.last; });
+  const auto next = std::ranges::upper_bound(ranges_, value, {}, &Range::first);
+  return next != ranges_.begin() && value <= std::prev(next)->last;
 }
 
 }  // namespace fla::dispatch

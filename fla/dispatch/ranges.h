@@ -23,6 +23,9 @@ class FLA_API Ranges {
   Ranges() = default;  ///< nothing
   /// [first, last]; nothing when first is greater.
   Ranges(std::int64_t first, std::int64_t last);
+  /// What any of them holds; they may overlap and come in any order. In time that hardly grows faster than
+  /// their number, which one union after the other would not do.
+  static Ranges of(std::vector<Range> ranges);
 
   Ranges complement() const;
   Ranges intersection(const Ranges& other) const;

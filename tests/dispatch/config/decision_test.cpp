@@ -144,6 +144,65 @@ TEST(Decision, KnowsTheSlotsOfKdasPool) {
   EXPECT_EQ(rule_for({.q = q, .k = q, .v = q, .cu_seqlens = starts}), 0) << "slots are no packed sequences";
 }
 
+// ---- as large as a file may be: one step after the other on all that was there before would take minutes
+
+/// "T <relation> 0 <join> T <relation> 2 <join> …"
+std::string chain(const std::string& relation, const std::string& join, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text += (i == 0 ? "T " : " " + join + " T ") + relation + " " + std::to_string(2 * i);
+  return text;
+}
+
+TEST(LargeCondition, ListIsWorkedOut) {
+  constexpr int kCount = 100'000;
+  std::string list = "T in [0";
+  for (int i = kCount - 1; i > 0; --i) list += ", " + std::to_string(2 * i);
+  const Rules rules({list + "]", "not (" + list + "])"});
+  EXPECT_EQ(rules.first({.T = 0}), 0);
+  EXPECT_EQ(rules.first({.T = 2 * kCount - 2}), 0);
+  EXPECT_EQ(rules.first({.T = 2 * kCount}), 1);
+  EXPECT_EQ(rules.first({.T = 77'777}), 1);
+}
+
+TEST(LargeCondition, ChainsOfOrAndOfAndAreWorkedOut) {
+  constexpr int kCount = 50'000;
+  const Rules any({chain("==", "or", kCount)}), none({chain("!=", "and", kCount)}),
+      inverted({"not (" + chain("==", "or", kCount) + ")"});
+  for (const int T : {0, 2, 77'778, 2 * kCount - 2}) {
+    EXPECT_EQ(any.first({.T = T}), 0);
+    EXPECT_EQ(none.first({.T = T}), -1);
+    EXPECT_EQ(inverted.first({.T = T}), -1);
+  }
+  for (const int T : {1, 77'777, 2 * kCount}) {
+    EXPECT_EQ(any.first({.T = T}), -1);
+    EXPECT_EQ(none.first({.T = T}), 0);
+    EXPECT_EQ(inverted.first({.T = T}), 0);
+  }
+}
+
+TEST(LargeCondition, ThousandsOfRulesAreWorkedOut) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 6000; ++i) texts.push_back("T == " + std::to_string(2 * i));
+  const Rules rules(texts);
+  EXPECT_EQ(rules.first({.T = 0}), 0);
+  EXPECT_EQ(rules.first({.T = 11'998}), 5999);
+  EXPECT_EQ(rules.first({.T = 5001}), -1);
+}
+
+TEST(LargeCondition, ThatWouldTakeLongIsRefused) {
+  std::string text = "(T == 0 and H == 1)";
+  for (int i = 1; i < 20'000; ++i) text += " or (T == " + std::to_string(2 * i) + " and H == 1)";
+  try {
+    check_condition(parse_condition(text), RuledArgs::arguments());
+    FAIL() << "it was worked out";
+  } catch (const fla::dispatch::ConditionError& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "takes too long to work out; write 'x in [a, b]' for many values of one name, or several rules");
+  }
+}
+
 // ---- random conditions, held to what they say
 
 struct Random {
