@@ -53,6 +53,9 @@ DType precision_of(std::string_view backend) {
 
 std::string disagreement(const KdaResult& result, const cases::KdaReference& reference, const KdaArgs& args,
                          DType precision) {
+  const bool asked = args.output_final_state || args.final_state.defined();
+  if (asked != result.final_state.defined())
+    return asked ? "gives no final_state; " : "gives a final_state that nobody asked for; ";
   const Allowed limits = allowed(result, args, precision);
   const cases::KdaErrors errors = cases::kda_errors(result, reference);
   return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state);
