@@ -4,12 +4,15 @@
 #include <array>
 #include <exception>
 #include <filesystem>
+#include <optional>
 
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/plugin.h"
 #include "fla/dispatch/registry.h"
+#include "tests/conformance/child.h"
 #include "tests/conformance/kda_checks.h"
+#include "tests/conformance/report_text.h"
 #include "tests/conformance/stage_checks.h"
 
 namespace fla::conformance {
@@ -40,8 +43,8 @@ std::string absence(std::string_view op, Device device) {
   return find_cuda_device(device) == nullptr ? "there is no " + to_string(device) : "";
 }
 
-/// Why the backend cannot be checked here; empty when it can.
-std::string absence(std::string_view op, std::string_view backend) {
+/// Why the backend cannot be checked here; empty when it can, nothing when there is no such backend.
+std::optional<std::string> absence(std::string_view op, std::string_view backend) {
   if (backend == "original") return "";
   for (const OpStatus& status : ops()) {
     if (status.name != op) continue;
@@ -49,8 +52,37 @@ std::string absence(std::string_view op, std::string_view backend) {
       if (row.info.name == backend) return row.available ? "" : row.reason;
     }
   }
-  throw InvalidArgument("backend",
-                        "expected a backend of " + std::string(op) + ", got '" + std::string(backend) + "'");
+  return std::nullopt;
+}
+
+/// Fills in the report. False when there is no such backend.
+bool examine(Report& report, const Options& options) {
+  if (!options.plugin.empty()) (void)load_plugin(options.plugin);
+  const std::optional<std::string> absent = absence(report.op, report.backend);
+  if (!absent) return false;
+  report.skipped = absent->empty() ? absence(report.op, options.device) : *absent;
+  if (!report.skipped.empty()) return true;
+  for (const Check& check : suite_of(report.op).checks) {
+    if (check.name != report.check) continue;
+    try {
+      check.run(report, options);
+    } catch (const std::exception& error) {
+      report.failures.push_back(std::string("threw: ") + error.what());
+    }
+  }
+  return true;
+}
+
+bool examine_in_child(Report& report, const Options& options) {
+  constexpr std::string_view unknown = "unknown";
+  const ChildOutcome outcome =
+      in_child([&] { return examine(report, options) ? packed(report) : std::string(unknown); });
+  if (outcome.sent == unknown) return false;
+  if (!outcome.sent.empty()) report = unpacked_report(outcome.sent);
+  if (!outcome.error.empty()) report.failures.push_back("threw: " + outcome.error);
+  if (!outcome.death.empty())
+    report.failures.push_back(outcome.death + (outcome.doing.empty() ? "" : ", in " + outcome.doing));
+  return true;
 }
 
 }  // namespace
@@ -61,12 +93,28 @@ std::string Report::text() const {
   lines += std::to_string(calls) + " calls, " + std::to_string(refused) + " refused, " +
            std::to_string(failures.size()) + " failures\n";
   for (const std::string& failure : failures) lines += "  " + failure + "\n";
+  for (const std::string& what : not_shown) lines += "  not shown: " + what + "\n";
+  for (const std::string& refusal : refusals) lines += "  refused: " + refusal + "\n";
   return lines;
 }
 
 std::span<const std::string_view> ops_with_checks() {
   static constexpr std::array<std::string_view, 2> names{"common", "kda"};
   return names;
+}
+
+std::vector<std::string> backends_of(std::string_view op) {
+  const ChildOutcome outcome = in_child([&] {
+    std::vector<std::string> names{"original"};
+    for (const OpStatus& status : ops()) {
+      if (status.name != op) continue;
+      for (const BackendStatus& backend : status.backends) names.emplace_back(backend.info.name);
+    }
+    return packed(names);
+  });
+  if (!outcome.error.empty()) throw Error(outcome.error);
+  if (!outcome.death.empty()) throw Error("listing the backends " + outcome.death);
+  return unpacked_texts(outcome.sent);
 }
 
 std::string golden_dir() {
@@ -91,17 +139,12 @@ Report run_check(std::string_view op, std::string_view backend, std::string_view
                           "expected a check of " + std::string(op) + ", got '" + std::string(name) + "'");
   }
   Report report{.op = std::string(op), .backend = std::string(backend), .check = std::string(name)};
-  report.skipped = absence(op, backend);
-  if (report.skipped.empty()) report.skipped = absence(op, options.device);
-  if (!report.skipped.empty()) return report;
-  for (const Check& check : suite_of(op).checks) {
-    if (check.name != name) continue;
-    try {
-      check.run(report, options);
-    } catch (const std::exception& error) {
-      report.failures.push_back(std::string("threw: ") + error.what());
-    }
+  const bool child = options.in_child && (options.device.is_cpu() || !uses_cuda());
+  if (!(child ? examine_in_child(report, options) : examine(report, options))) {
+    throw InvalidArgument(
+        "backend", "expected a backend of " + std::string(op) + ", got '" + std::string(backend) + "'");
   }
+  report.allow_not_shown = options.allow_not_shown;
   return report;
 }
 

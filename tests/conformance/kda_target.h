@@ -6,6 +6,7 @@
 
 #include "fla/ops/kda/kda.h"
 #include "tests/conformance/device_call.h"
+#include "tests/conformance/searched_op.h"
 
 namespace fla::conformance {
 
@@ -21,12 +22,7 @@ struct KdaTarget {
   /// something was written that is no output.
   KdaResult run(const KdaArgs& args) const;
 
-  /// "selected" when the backend takes this call; otherwise its state, and the reason.
-  struct Answer {
-    std::string state, reason, place;
-    bool takes() const { return state == "selected"; }
-    friend bool operator==(const Answer&, const Answer&) = default;
-  };
+  /// What the backend says to this call.
   Answer ask(const KdaArgs& args) const;
 
   DType precision() const;

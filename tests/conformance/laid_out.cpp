@@ -35,6 +35,17 @@ Layout Layout::padded(int rank) {
   return layout;
 }
 
+Layout Layout::turned(int rank) {
+  Layout layout;
+  for (int axis = 0; axis < rank; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    layout.order[i] = (axis + 1) % rank;
+    layout.gaps[i] = 1 + axis % 3;
+  }
+  if (rank > 0) layout.reversed[static_cast<std::size_t>(rank - 1)] = true;
+  return layout;
+}
+
 LaidOut::LaidOut(std::span<const std::int64_t> shape, DType dtype, const Layout& layout) {
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   std::array<std::int64_t, TensorView::kMaxRank> strides{};

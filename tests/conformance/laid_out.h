@@ -23,6 +23,8 @@ struct Layout {
   static Layout random(int rank, cases::Random& random);
   /// Row-major with gaps after every row and a good many after every token.
   static Layout padded(int rank);
+  /// The first axis innermost, gaps along every one, the last one backwards.
+  static Layout turned(int rank);
 };
 
 /// A tensor inside a larger buffer that is filled with poison (every byte 0xff: NaN in each float type), so

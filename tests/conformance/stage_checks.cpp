@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/core/half.h"
 #include "fla/core/threads.h"
 #include "fla/dispatch/call.h"
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
+#include "tests/conformance/argument_search.h"
+#include "tests/conformance/causality_check.h"
 #include "tests/conformance/laid_out.h"
+#include "tests/conformance/range_check.h"
+#include "tests/conformance/searched_stages.h"
 #include "tests/conformance/stage_reference.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/random.h"
@@ -45,10 +48,7 @@ Tensor random_tensor(std::initializer_list<std::int64_t> shape, DType dtype, flo
                      cases::Random& random) {
   Tensor tensor = Tensor::empty(shape, dtype);
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    const float value = scale * random.normal();
-    if (dtype == DType::bf16) tensor.as<bf16>()[i] = from_float<bf16>(value);
-    if (dtype == DType::f16) tensor.as<f16>()[i] = from_float<f16>(value);
-    if (dtype == DType::f32) tensor.as<float>()[i] = value;
+    cases::store(tensor, i, scale * random.normal());
   }
   return tensor;
 }
@@ -82,27 +82,15 @@ void for_each_call(Body&& body) {
   }
 }
 
-Policy only(const std::string& backend) {
-  if (backend == "original") return {.disable_dispatch = true};
-  return {.disable_dispatch = false,
-          .enable = {{backend, true}},
-          .order = {{"common", {backend}}},
-          .require = {{"common", backend}}};
-}
-
 /// A call at the backend that a report is about, and nowhere else.
 template <class Args>
-class Target {
+class StageTarget {
  public:
-  Target(Report& report, const StageCall<Args>& call) : report_(report), call_(call) {}
+  StageTarget(Report& report, const StageCall<Args>& call) : report_(report), call_(call) {}
 
-  struct Answer {
-    std::string state, reason, place;
-    friend bool operator==(const Answer&, const Answer&) = default;
-  };
   Answer ask(const Args& args) const {
     if (report_.backend == "original") return {"selected", "", ""};
-    const ScopedPolicy policy(only(report_.backend));
+    const ScopedPolicy policy(only("common", report_.backend));
     for (const Explanation::Row& row : explain("common", call_.function, args).rows) {
       if (row.name == report_.backend) return {row.state, row.reason, row.place};
     }
@@ -111,13 +99,13 @@ class Target {
 
   /// Asks; counts what is refused.
   bool takes(const Args& args) const {
-    const bool taken = ask(args).state == "selected";
+    const bool taken = ask(args).takes();
     ++(taken ? report_.calls : report_.refused);
     return taken;
   }
 
   Tensor run(const Args& args) const {
-    const ScopedPolicy policy(only(report_.backend));
+    const ScopedPolicy policy(only("common", report_.backend));
     return call("common." + call_.function, args).out;
   }
 
@@ -135,7 +123,7 @@ class Target {
 template <class Body>
 void for_each_taken(Report& report, Body&& body) {
   for_each_call([&]<class Args>(const StageCall<Args>& call) {
-    const Target<Args> target(report, call);
+    const StageTarget<Args> target(report, call);
     if (target.takes(call.args)) body(call, target);
   });
   if (report.calls == 0)
@@ -149,7 +137,7 @@ std::string too_far(const Tensor& out, const std::vector<double>& exact) {
 }
 
 void check_random(Report& report, const Options&) {
-  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const Target<Args>& target) {
+  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const StageTarget<Args>& target) {
     const Tensor out = target.run(call.args);
     target.expect(out.dtype() == DType::f32, "gives another dtype than f32");
     const std::string wrong = too_far(out, stage_reference(call.args));
@@ -158,7 +146,7 @@ void check_random(Report& report, const Options&) {
 }
 
 void check_same_bits_twice(Report& report, const Options&) {
-  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const Target<Args>& target) {
+  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const StageTarget<Args>& target) {
     const std::vector<std::byte> first = bytes_of(target.run(call.args));
     target.expect(bytes_of(target.run(call.args)) == first, "other bits the second time");
     for (const int threads : {1, 3}) {
@@ -171,7 +159,7 @@ void check_same_bits_twice(Report& report, const Options&) {
 }
 
 void check_same_bits_in_any_batch(Report& report, const Options&) {
-  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const Target<Args>& target) {
+  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const StageTarget<Args>& target) {
     const TensorView& all = call.args.*call.input;
     const Tensor together = target.run(call.args);
     for (std::int64_t batch = 0; batch < all.size(0); ++batch) {
@@ -186,7 +174,7 @@ void check_same_bits_in_any_batch(Report& report, const Options&) {
 
 void check_poison_around(Report& report, const Options&) {
   cases::Random random(5);
-  for_each_taken(report, [&]<class Args>(const StageCall<Args>& call, const Target<Args>& target) {
+  for_each_taken(report, [&]<class Args>(const StageCall<Args>& call, const StageTarget<Args>& target) {
     const std::vector<double> exact = stage_reference(call.args);
     for (const Layout& layout : {Layout{}, Layout::padded(4), Layout::random(4, random)}) {
       Args args = call.args;
@@ -205,7 +193,7 @@ void check_poison_around(Report& report, const Options&) {
 }
 
 void check_in_place(Report& report, const Options&) {
-  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const Target<Args>& target) {
+  for_each_taken(report, []<class Args>(const StageCall<Args>& call, const StageTarget<Args>& target) {
     if ((call.args.*call.input).dtype() != DType::f32) return;
     Args args = call.args;
     const LaidOut memory = LaidOut::copy_of(args.*call.input);
@@ -219,20 +207,37 @@ void check_in_place(Report& report, const Options&) {
 
 void check_verifier(Report& report, const Options&) {
   for_each_call([&]<class Args>(const StageCall<Args>& call) {
-    const Target<Args> target(report, call);
+    const StageTarget<Args> target(report, call);
     ++report.calls;
     Args copy;
     std::memcpy(static_cast<void*>(&copy), &call.args, sizeof copy);
     const auto answer = target.ask(call.args);
     target.expect(answer == target.ask(call.args), "verifier gives two answers");
     target.expect(std::memcmp(&copy, &call.args, sizeof copy) == 0, "verifier changes the arguments");
-    if (answer.state == "selected" || answer.state == "not_implemented") return;
+    if (answer.takes() || answer.state == "not_implemented") return;
     target.expect(answer.state == "refused", "verifier says " + answer.state + ": " + answer.reason);
     target.expect(!answer.reason.empty() && !answer.place.starts_with(":"), "refuses without a reason");
   });
 }
 
+/// A check of any op, of every stage.
+template <void (*check)(const SearchedOp&, Report&, const Options&)>
+void search(Report& report, const Options& options) {
+  for (const SearchedOp* stage : searched_stages()) check(*stage, report, options);
+  if (report.calls == 0)
+    report.failures.push_back("took none of " + std::to_string(report.refused) + " calls");
+}
+
+void check_stage_ranges(Report& report, const Options& options) {
+  for (const SearchedOp* stage : searched_stages()) check_ranges(*stage, report, options);
+  if (report.calls == 0) report.skipped = "serves no stage whose inputs have a range";
+}
+
 constexpr std::array kChecks{
+    Check{"arguments", search<check_arguments_one_at_a_time>},
+    Check{"arguments_together", search<check_arguments_together>},
+    Check{"ranges", check_stage_ranges},
+    Check{"causality", search<check_causality>},
     Check{"random", check_random},
     Check{"same_bits_twice", check_same_bits_twice},
     Check{"same_bits_in_any_batch", check_same_bits_in_any_batch},

@@ -1,6 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -140,6 +144,25 @@ const Defect kDefects[] = {
                result.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, 1).as<char>()[1] = 1;
            }
          }},
+    {.name = "ASmallNumberThatIsLost",
+     .caught_by = {"ranges"},
+     .after =
+         [](const KdaArgs&, KdaResult& result) {
+           if (result.o.dtype() != fla::DType::f32 || !result.o.view().is_contiguous()) return;
+           for (std::int64_t i = 0; i < result.o.numel(); ++i) {
+             if (std::abs(result.o.as<float>()[i]) < 6e-8f) result.o.as<float>()[i] = 0;
+           }
+         }},
+    {.name = "ANanThatReachesEarlierTokens",
+     .caught_by = {"causality"},
+     .after =
+         [](const KdaArgs& args, KdaResult& result) {
+           const fla::KdaSizes size = fla::sizes_of(args);
+           if (result.o.dtype() != fla::DType::f32 || size.T < 2 || args.out.defined()) return;
+           const std::int64_t row = size.HV * size.V;
+           const float last = result.o.as<float>()[size.B * size.T * row - 1];
+           if (!std::isfinite(last)) result.o.as<float>()[(size.B - 1) * size.T * row + row - 1] = last;
+         }},
     {.name = "AVerifierThatChangesItsMind",
      .caught_by = {"verifier_is_pure"},
      .verify = [](const KdaArgs&) { return turn++ % 2 == 0 ? fla::accept() : fla::refuse("not now"); }},
@@ -168,5 +191,59 @@ const Defect kDefects[] = {
 
 INSTANTIATE_TEST_SUITE_P(Defects, ConformanceOf, testing::ValuesIn(kDefects),
                          [](const auto& test) { return test.param.name; });
+
+conformance::Report random_check_of(const Defect& defect) {
+  const auto backend = fla::register_backend("kda", std::make_unique<Defective>(defect));
+  return conformance::run_check("kda", "defective", "random", {});
+}
+
+TEST(ConformanceChild, ACrashIsAFailureThatNamesTheCall) {
+  const Defect aborts{.name = "", .caught_by = {}, .after = [](const KdaArgs&, KdaResult&) { std::abort(); }};
+  const conformance::Report report = random_check_of(aborts);
+  ASSERT_EQ(report.failures.size(), 1u);
+  EXPECT_THAT(report.failures[0],
+              testing::StartsWith("was killed by signal 6 (Aborted), in chunk_kda [q=f32["));
+}
+
+TEST(ConformanceChild, EndingTheProcessIsAFailure) {
+  const Defect ends{.name = "", .caught_by = {}, .after = [](const KdaArgs&, KdaResult&) { ::_exit(0); }};
+  const conformance::Report report = random_check_of(ends);
+  ASSERT_EQ(report.failures.size(), 1u);
+  EXPECT_THAT(report.failures[0],
+              testing::StartsWith("ended the process with exit code 0, in chunk_kda [q=f32["));
+}
+
+TEST(ConformanceChild, DamagedMemoryIsAFailureAndTheCallersIsWhole) {
+  // Behind the result of the kernel, where the allocator keeps its own.
+  const Defect damages{.name = "", .caught_by = {}, .after = [](const KdaArgs&, KdaResult&) {
+                         auto* const memory = static_cast<volatile char*>(std::malloc(24));
+                         for (int i = -16; i < 64; ++i) memory[i] = 0x7f;
+                         std::free(const_cast<char*>(memory));
+                       }};
+  EXPECT_FALSE(random_check_of(damages).ok());
+}
+
+TEST(ConformanceReport, WhatIsNotShownFailsUnlessItIsAllowed) {
+  conformance::Options no_golden_cases{};
+  const conformance::Report report = conformance::run_check("kda", "original", "golden", no_golden_cases);
+  EXPECT_THAT(report.not_shown, testing::ElementsAre("no golden cases were given"));
+  EXPECT_THAT(report.text(), testing::EndsWith("  not shown: no golden cases were given\n"));
+  EXPECT_FALSE(report.ok());
+  no_golden_cases.allow_not_shown = true;
+  EXPECT_TRUE(conformance::run_check("kda", "original", "golden", no_golden_cases).ok());
+}
+
+TEST(ConformanceReport, ListsWhatTheBackendRefuses) {
+  const Defect narrow{.name = "", .caught_by = {}, .verify = [](const KdaArgs& args) {
+                        return args.beta.dtype() == fla::DType::bf16 ? fla::refuse("requires another beta")
+                                                                     : fla::accept();
+                      }};
+  const auto backend = fla::register_backend("kda", std::make_unique<Defective>(narrow));
+  const conformance::Report report = conformance::run_check("kda", "defective", "arguments", {});
+  EXPECT_TRUE(report.ok()) << report.text();
+  EXPECT_THAT(report.refusals,
+              testing::ElementsAre("chunk_kda: beta: bf16: requires another beta",
+                                   "fused_recurrent_kda: beta: bf16: requires another beta"));
+}
 
 }  // namespace

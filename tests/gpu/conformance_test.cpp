@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/registry.h"
 #include "tests/conformance/kda_agreement.h"
 #include "tests/conformance/kda_target.h"
 #include "tests/core/allocations.h"
@@ -19,29 +18,21 @@ namespace conformance = fla::conformance;
 using conformance::KdaTarget;
 using fla_test::kGpu;
 
-std::vector<std::string> backends_of_kda() {
-  std::vector<std::string> names{"original"};
-  for (const fla::OpStatus& op : fla::ops()) {
-    if (op.name != "kda") continue;
-    for (const fla::BackendStatus& backend : op.backends) names.emplace_back(backend.info.name);
-  }
-  return names;
-}
-
 struct Subject {
   std::string backend, check;
 };
 
 std::vector<Subject> subjects() {
   std::vector<Subject> found;
-  for (const std::string& backend : backends_of_kda()) {
+  for (const std::string& backend : conformance::backends_of("kda")) {
     for (const std::string_view check : conformance::checks("kda"))
       found.push_back({backend, std::string(check)});
   }
   return found;
 }
 
-class ConformanceOnGpu : public fla_test::OnGpu<testing::TestWithParam<Subject>> {};
+/// Does not touch CUDA itself: the check runs in a child process, which could not use it then.
+class ConformanceOnGpu : public testing::TestWithParam<Subject> {};
 
 TEST_P(ConformanceOnGpu, Holds) {
   const auto& [backend, check] = GetParam();
@@ -92,7 +83,7 @@ TEST_P(GoldenOnGpu, AgreesWithEveryKernelThatTakesIt) {
   const auto& args = golden.args_as<fla::KdaArgs>();
   const cases::KdaReference expected = conformance::expected_of(golden);
   ASSERT_FALSE(expected.o.empty());
-  for (const std::string& backend : backends_of_kda()) {
+  for (const std::string& backend : conformance::backends_of("kda")) {
     const KdaTarget target{function, backend, kGpu};
     if (!target.ask(args).takes()) continue;
     const fla::KdaResult result = target.run(args);

@@ -28,8 +28,9 @@ class Backend final : public fla::KdaBackend {
   fla::BackendInfo info() const override {
     return {.name = file_name(), .package = "", .env_var = "", .priority = 90, .doc = ""};
   }
-  fla::Verdict chunk_kda_verifier(const fla::KdaArgs&) const override {
-    return fla::refuse("is for tests alone");
+  fla::Verdict chunk_kda_verifier(const fla::KdaArgs& args) const override {
+    const bool k96 = args.q.size(3) == 96 && args.v.size(3) == 96 && args.q.dtype() == fla::DType::f32;
+    return k96 && file_name() == "k96" ? fla::accept() : fla::refuse("is for tests alone");
   }
   fla::KdaResult chunk_kda(const fla::KdaArgs& args) override { return fla::original::chunk_kda(args); }
 };

@@ -102,7 +102,7 @@ TEST(ConformanceCommand, ChecksAPluginsBackendsAlone) {
     EXPECT_EQ(report.at("backend"), "acme");
     EXPECT_EQ(report.at("ok"), true) << report;
   }
-  EXPECT_EQ(checks, 12);
+  EXPECT_EQ(checks, 16);
 }
 
 TEST(ConformanceCommand, BackendThatTakesNothingHasShownNothing) {
@@ -112,7 +112,19 @@ TEST(ConformanceCommand, BackendThatTakesNothingHasShownNothing) {
   EXPECT_THAT(
       outcome.out,
       ::testing::HasSubstr("kda.shy random: 0 calls, 378 refused, 1 failures\n  took none of 378 calls\n"));
-  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("kda.shy: FAILED [0-9] of 11 checks, 1 skipped\n$"));
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("kda.shy: FAILED 13 of 16 checks, 1 NOT SHOWN in full\n$"));
+}
+
+TEST(ConformanceCommand, WhatIsNotShownFailsUnlessItIsAllowed) {
+  const PluginFolder folder;
+  const std::string takes_no_golden_case = folder.copy("defective", "k96");
+  Outcome outcome = fla({"conformance", "--plugin", takes_no_golden_case});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, ::testing::HasSubstr("  not shown: takes none of the golden cases\n"));
+  EXPECT_THAT(outcome.out, ::testing::EndsWith("kda.k96: passed 15 checks, 1 NOT SHOWN in full\n"));
+  outcome = fla({"conformance", "--plugin", takes_no_golden_case, "--allow-not-shown"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
 }
 
 }  // namespace

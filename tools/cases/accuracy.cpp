@@ -36,6 +36,17 @@ double element(const TensorView& tensor, std::int64_t offset) {
   throw InvalidArgument("x", "expected a tensor of floats, got " + tensor.describe());
 }
 
+void store(const TensorView& tensor, std::int64_t offset, double value) {
+  const auto number = static_cast<float>(value);
+  switch (tensor.dtype()) {
+    case DType::bf16: tensor.as<bf16>()[offset] = from_float<bf16>(number); break;
+    case DType::f16: tensor.as<f16>()[offset] = from_float<f16>(number); break;
+    case DType::f32: tensor.as<float>()[offset] = number; break;
+    case DType::i32: tensor.as<std::int32_t>()[offset] = static_cast<std::int32_t>(value); break;
+    case DType::i64: tensor.as<std::int64_t>()[offset] = static_cast<std::int64_t>(value); break;
+  }
+}
+
 void ErrorSum::add(const TensorView& x, std::span<const double> reference) {
   if (x.numel() != static_cast<std::int64_t>(reference.size())) {
     throw InvalidArgument("x",

@@ -33,6 +33,9 @@ class ErrorSum {
 /// One element of a float tensor on the CPU; `offset` counts elements from data().
 double element(const TensorView& tensor, std::int64_t offset);
 
+/// Sets one element of a tensor on the CPU, rounded to its dtype.
+void store(const TensorView& tensor, std::int64_t offset, double value);
+
 /// The error of a float tensor on the CPU, strides honoured, against a row-major reference of as many
 /// elements.
 double relative_error(const TensorView& x, std::span<const double> reference);

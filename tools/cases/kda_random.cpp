@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "fla/core/half.h"
+#include "tools/cases/accuracy.h"
 #include "tools/cases/random.h"
 
 namespace fla::cases {
@@ -20,14 +20,6 @@ constexpr std::int64_t kForeignColumns = 5;
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-void put(const TensorView& tensor, std::int64_t offset, float value) {
-  switch (tensor.dtype()) {
-    case DType::bf16: tensor.as<bf16>()[offset] = from_float<bf16>(value); break;
-    case DType::f16: tensor.as<f16>()[offset] = from_float<f16>(value); break;
-    default: tensor.as<float>()[offset] = value;
-  }
-}
-
 /// Calls fill(token, head, row) for every [batch, token, head] of a tensor of rank 3 or 4 and stores the row.
 template <class Fill>
 void fill_rows(const TensorView& tensor, Fill&& fill) {
@@ -39,7 +31,7 @@ void fill_rows(const TensorView& tensor, Fill&& fill) {
         fill(t, h, row);
         const std::int64_t at = b * tensor.stride(0) + t * tensor.stride(1) + h * tensor.stride(2);
         for (std::size_t i = 0; i < row.size(); ++i) {
-          put(tensor, at + (scalar ? 0 : static_cast<std::int64_t>(i) * tensor.stride(3)), row[i]);
+          store(tensor, at + (scalar ? 0 : static_cast<std::int64_t>(i) * tensor.stride(3)), row[i]);
         }
       }
     }
@@ -47,7 +39,7 @@ void fill_rows(const TensorView& tensor, Fill&& fill) {
 }
 
 void fill_all(const TensorView& tensor, auto&& next) {
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) put(tensor, i, next());
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) store(tensor, i, next());
 }
 
 void normalise(std::vector<float>& row) {

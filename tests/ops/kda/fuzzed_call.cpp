@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "fla/core/errors.h"
-#include "fla/core/half.h"
+#include "tools/cases/accuracy.h"
 
 namespace fla_test {
 
@@ -17,6 +17,7 @@ using fla::DType;
 using fla::KdaArgs;
 using fla::TensorView;
 using fla::cases::Random;
+using fla::cases::store;
 using fla::conformance::LaidOut;
 using fla::conformance::Layout;
 
@@ -28,17 +29,6 @@ constexpr std::array kAllTypes{DType::bf16, DType::f16, DType::f32, DType::i32, 
 std::int64_t channels(Random& random) {
   if (random.chance(0.03f)) return random.between(33, 130);
   return random.chance(0.3f) ? random.between(13, 33) : random.between(1, 12);
-}
-
-void put(const TensorView& tensor, std::int64_t offset, double value) {
-  const auto number = static_cast<float>(value);
-  switch (tensor.dtype()) {
-    case DType::bf16: tensor.as<fla::bf16>()[offset] = fla::from_float<fla::bf16>(number); break;
-    case DType::f16: tensor.as<fla::f16>()[offset] = fla::from_float<fla::f16>(number); break;
-    case DType::f32: tensor.as<float>()[offset] = number; break;
-    case DType::i32: tensor.as<std::int32_t>()[offset] = static_cast<std::int32_t>(value); break;
-    case DType::i64: tensor.as<std::int64_t>()[offset] = static_cast<std::int64_t>(value); break;
-  }
 }
 
 TensorView& tensor_of(const Argument& argument, KdaArgs& args) {
@@ -134,8 +124,8 @@ std::vector<std::int64_t> FuzzedCall::shape_of(const Argument& argument) {
 void FuzzedCall::fill(const Argument& argument, const TensorView& tensor) {
   if (argument.names_slots()) {
     for (std::size_t n = 0; n < slots_.size(); ++n) {
-      put(tensor, static_cast<std::int64_t>(n) * tensor.stride(0),
-          static_cast<double>(argument.name == "state_indices" ? slots_[n].read : slots_[n].write));
+      store(tensor, static_cast<std::int64_t>(n) * tensor.stride(0),
+            static_cast<double>(argument.name == "state_indices" ? slots_[n].read : slots_[n].write));
     }
     return;
   }
@@ -145,7 +135,7 @@ void FuzzedCall::fill(const Argument& argument, const TensorView& tensor) {
       starts.push_back(random_.between(0, sizes_[Axis::T]));
     std::ranges::sort(starts);
     for (std::int64_t i = 0; i < tensor.size(0); ++i) {
-      put(tensor, i * tensor.stride(0), static_cast<double>(starts[static_cast<std::size_t>(i)]));
+      store(tensor, i * tensor.stride(0), static_cast<double>(starts[static_cast<std::size_t>(i)]));
     }
     return;
   }
@@ -156,7 +146,7 @@ void FuzzedCall::fill(const Argument& argument, const TensorView& tensor) {
   const double size = decay ? (strong_decay_ ? -90 : -1) : 1.5 / std::sqrt(width);
   fla::conformance::for_each_offset(tensor, [&](std::int64_t offset) {
     const double uniform = static_cast<double>(random_.uniform());
-    put(tensor, offset, size * (decay ? uniform : 2 * uniform - 1));
+    store(tensor, offset, size * (decay ? uniform : 2 * uniform - 1));
   });
 }
 
@@ -236,7 +226,7 @@ FuzzedCall::Copy FuzzedCall::copy() const {
     place = made.outputs.back().view();
     if (!args_.state_indices.defined() || rule.dims[0].axis != Axis::P) continue;
     // Slots that are not written keep what they hold, which is compared with the rest.
-    fla::conformance::for_each_offset(place, [&](std::int64_t offset) { put(place, offset, 0.125); });
+    fla::conformance::for_each_offset(place, [&](std::int64_t offset) { store(place, offset, 0.125); });
     made.outputs.back().remember();
   }
   return made;
@@ -339,14 +329,14 @@ FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
           if (tensor.size(0) == 0) return {};
           const TensorView& states =
               call.args.initial_state.defined() ? call.args.initial_state : call.args.final_state;
-          put(tensor, random.between(0, tensor.size(0) - 1),
-              static_cast<double>(states.size(0) + random.between(0, 5)));
+          store(tensor, random.between(0, tensor.size(0) - 1),
+                static_cast<double>(states.size(0) + random.between(0, 5)));
           call.outputs.back().remember();
           return {name, "a slot behind the pool"};
         }
         const bool last = random.chance(0.5f);
-        put(tensor, last ? tensor.size(0) - 1 : 0,
-            last ? static_cast<double>(call.args.q.size(1) + 1) : -1.0);
+        store(tensor, last ? tensor.size(0) - 1 : 0,
+              last ? static_cast<double>(call.args.q.size(1) + 1) : -1.0);
         call.outputs.back().remember();
         return {name, last ? "end" : "start"};
       }
