@@ -6,7 +6,9 @@
 namespace fla {
 
 /// A callback that somebody asked to be called; it is not called again once this object is gone. A call that
-/// is under way on another thread may still finish after that.
+/// is under way on another thread may still finish after that. A forked child calls it, too: what it refers
+/// to must not lie on the stack of a thread that the child does not have, since the C library unmaps such
+/// stacks.
 class Subscription {
  public:
   Subscription() = default;

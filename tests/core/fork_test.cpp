@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "fla/core/threads.h"
+#include "fla/dispatch/breaker.h"
+#include "fla/dispatch/counters.h"
+#include "fla/dispatch/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/core/child_process.h"
 
@@ -92,6 +95,35 @@ TEST_F(Fork, ChildWorksWhileTheParentsThreadsRun) {
   stop = true;
   for (std::thread& thread : busy) thread.join();
   EXPECT_EQ(outcomes, std::vector<std::string>(8, "exit 0"));
+}
+
+TEST_F(Fork, ChildWorksWithoutTheStacksOfTheParentsThreads) {
+  std::atomic<int> ready{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 12; ++i) {
+    waiting.emplace_back([&] {
+      const fla::ScopedPolicy policy({.breaker_threshold = 2});
+      (void)library_works();
+      ++ready;
+      stop.wait(false);
+    });
+  }
+  while (ready < 12) std::this_thread::yield();
+  EXPECT_EQ(outcome_in_child([] {
+              // The C library unmaps them, with all thread_local objects, as soon as a thread of the child
+              // ends.
+              std::thread([] {}).join();
+              if (!library_works() || fla::counters().empty()) return 1;
+              fla::set_policy({.breaker_threshold = 3});
+              fla::reset_breakers();
+              fla::reload_environment();
+              return library_works() ? 0 : 2;
+            }),
+            "exit 0");
+  stop = true;
+  stop.notify_all();
+  for (std::thread& thread : waiting) thread.join();
 }
 
 TEST_F(Fork, FromSeveralThreadsAtOnceWorks) {

@@ -1,5 +1,5 @@
-// Opens libfla as a plugin of another program does, has it watch a config file, and closes it while the file changes:
-// closed_library LIBRARY, with FLA_CONFIG set.
+// Opens libfla as a plugin of another program does, has it watch a config file, and closes it while the file
+// changes: closed_library LIBRARY, with FLA_CONFIG set.
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -18,6 +18,12 @@
 
 namespace fla_test {
 
+#ifdef FLA_TEST_SANITIZED
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// The bytes that are allocated and not freed, in the whole process.
 inline std::size_t live_memory() {
 #ifdef FLA_TEST_SANITIZED

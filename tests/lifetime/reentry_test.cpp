@@ -22,11 +22,11 @@ TEST(IsAvailable, MayCallTheOp) {
 
 TEST(IsAvailable, MayFork) {
   std::string outcome;
-  const auto backend = fla_test::add({.name = "forking", .priority = 1, .available = [&outcome] {
-                                        outcome = fla_test::outcome_in_child(
-                                            [] { return taker() == "original" ? 0 : 1; });
-                                        return fla::Availability::yes();
-                                      }});
+  const auto backend =
+      fla_test::add({.name = "forking", .priority = 1, .available = [&outcome] {
+                       outcome = fla_test::outcome_in_child([] { return taker() == "original" ? 0 : 1; });
+                       return fla::Availability::yes();
+                     }});
   EXPECT_EQ(outcome, "exit 0");
   EXPECT_EQ(taker(), "forking");
 }
