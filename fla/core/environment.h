@@ -22,7 +22,8 @@ struct Variable {
 /// The library's own variables, in the order in which documents list them.
 FLA_API std::span<const Variable> variables();
 
-/// The variable's value as it is now; nothing when it is unset or empty.
+/// The variable's value as it is now; nothing when it is unset or empty, and for one that names code or a
+/// file in a process that has more rights than whoever started it (setuid, capabilities).
 FLA_API std::optional<std::string> environment(std::string_view name);
 
 /// Reads 0/1/true/false/on/off/yes/no. Throws ConfigError, naming the variable and the value, for anything

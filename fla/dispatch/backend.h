@@ -35,7 +35,9 @@ inline constexpr BackendInfo kOriginalKernel{
     .priority = std::numeric_limits<int>::max(),
     .doc = "the original kernels: what runs when nobody took the call"};
 
-/// Whether a backend can work on this machine, and why not. Asked once, when the op's backends are loaded.
+/// Whether a backend can work on this machine, and why not. Asked once, when the op's backends are loaded,
+/// with no lock held: finding out may take calls, threads and processes. Calls meanwhile go to the backends
+/// that are there.
 struct Availability {
   bool available = true;
   std::string reason;

@@ -76,10 +76,13 @@ namespace dispatch {
 
 void put_in_force(const std::shared_ptr<const Configuration>& next) {
   Registry& registry = Registry::instance();
-  check_names(*next, registry.known_names());
+  const std::uint64_t generation = registry.generation();
+  const KnownNames known = registry.known_names();
+  check_names(*next, known);
+  next->compile(known);
   const ConfigChange change = change_of(*next);
   ask_vetoes(change);
-  if (!registry.set_configuration(next)) return;
+  if (!registry.set_configuration(next, generation)) return;
   forget_refusal();
   log(spdlog::level::info, "[FLA Config] " + change.path + " is in force, " + std::to_string(change.rules) +
                                (change.rules == 1 ? " rule" : " rules"));

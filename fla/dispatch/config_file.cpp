@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "fla/core/errors.h"
@@ -189,8 +190,9 @@ class Reader {
                                                    const std::string& op) {
     auto found = names(node, setting, op);
     if (!found) return found;
+    std::set<std::string_view> seen;
     for (const std::string& name : *found) {
-      if (std::ranges::count(*found, name) == 1) continue;
+      if (seen.insert(name).second) continue;
       problems_.add(line_of(node), std::string(setting) + ": " + quoted(name) + " stands twice");
       break;
     }
@@ -472,6 +474,25 @@ void check_rule(const ConfigRule& rule, const KnownNames::Op& op, Problems& prob
 }
 
 }  // namespace
+
+std::shared_ptr<const Decision> Configuration::decision(std::string_view op, ArgumentTable table) const {
+  for (const Compiled& known : compiled) {
+    if (known.op == op && known.table.data() == table.data()) return known.decision;
+  }
+  std::vector<const Condition*> conditions;
+  for (const ConfigRule& rule : rules) {
+    if (rule.op == op) conditions.push_back(rule.when ? &*rule.when : nullptr);
+  }
+  compiled.push_back({std::string(op), table, std::make_shared<const Decision>(conditions, table)});
+  return compiled.back().decision;
+}
+
+void Configuration::compile(const KnownNames& known) const {
+  for (const auto& [name, op] : known.ops) {
+    if (std::ranges::find(rules, name, &ConfigRule::op) == rules.end()) continue;
+    for (const ArgumentTable table : op.tables) (void)decision(name, table);
+  }
+}
 
 Configuration parse_configuration(std::string_view text, const std::string& path) {
   Configuration result;

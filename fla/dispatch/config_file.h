@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,20 @@ struct Configuration {
     int line = 0;
   };
   std::vector<Mention> mentions;
+
+  /// The rules of an op, worked out for the arguments of one of its functions, once. That takes time:
+  /// compile() does it before the file is put in force, so that calls find it done; for a function that a
+  /// plugin brings later it is left to the first call. Once the file is in force, the registry's lock must be
+  /// held.
+  std::shared_ptr<const Decision> decision(std::string_view op, ArgumentTable table) const;
+  void compile(const struct KnownNames& known) const;
+
+  struct Compiled {
+    std::string op;
+    ArgumentTable table;
+    std::shared_ptr<const Decision> decision;
+  };
+  mutable std::vector<Compiled> compiled{};
 };
 
 /// Reads a text; `path` is for messages. Throws ConfigError "PATH:LINE: …" about the first line that is

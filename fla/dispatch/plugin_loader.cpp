@@ -187,8 +187,9 @@ Opened open(const std::string& path, const std::string& found_as, const std::str
 }  // namespace
 
 std::string name_problem(std::string_view backend) {
-  if (backend != "original") return "";
-  return "named 'original', which is what the op's own kernel is called: choose another name";
+  if (backend != kOriginalKernel.name) return "";
+  return "named '" + std::string(backend) +
+         "', which is what the op's own kernel is called: choose another name";
 }
 
 std::string objection(const Arrival& arrival, std::span<const PresentOp> present) {

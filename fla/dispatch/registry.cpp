@@ -201,6 +201,7 @@ void Registry::load(Lock& lock, std::string_view op) {
     load_recipes(lock, op);
   }
   if (may_come) check_loaded();
+  tell_of_unknown_variables(lock);
 }
 
 void Registry::load_known(Lock& lock) {

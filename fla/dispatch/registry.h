@@ -78,7 +78,7 @@ class RegisteredBackend {
 };
 
 /// Adds a backend to an op while the program runs. Throws ConfigError when the op does not exist or has a
-/// backend of that name.
+/// backend of that name, or when that is `original`, the name of the op's own kernel.
 template <class Type>
 [[nodiscard]] RegisteredBackend register_backend(std::string_view op, std::unique_ptr<Type> backend) {
   return RegisteredBackend(dispatch::add_backend(op, std::move(backend), Type::template slots<Type>()));
@@ -90,6 +90,7 @@ template <class Type>
 /// what a library with the backend in it says of itself before it is loaded; see fla/dispatch/plugin.h.
 // clang-format off
 #define FLA_REGISTER_BACKEND(OP, NAME, TYPE)                                                                  \
+  static_assert(::std::string_view(#NAME) != "original", "`original` is the op's own kernel: choose another name"); \
   FLA_PLUGIN_RECORD(fla_record_##OP##_##NAME, ::fla::dispatch::PluginRecord::op, #OP, #NAME,                  \
                     ::fla::dispatch::detail::args_size_of<TYPE>());                                           \
   static const ::fla::dispatch::Registration fla_registration_##OP##_##NAME{                                  \

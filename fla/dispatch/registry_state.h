@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,8 +144,8 @@ class Registry {
   KnownNames known_names();
   /// Takes the place of the whole config file that is in force; says no, and changes nothing, when there is
   /// none any more or one that was read later. Throws ConfigError, and changes nothing, when it contradicts
-  /// what else is set.
-  bool set_configuration(std::shared_ptr<const Configuration> configuration);
+  /// what else is set. Names were checked when the generation was `checked`.
+  bool set_configuration(std::shared_ptr<const Configuration> configuration, std::uint64_t checked);
   std::shared_ptr<const Configuration> configuration();
 
   std::shared_ptr<const Snapshot> snapshot(const FunctionBase& function);
@@ -232,6 +233,8 @@ class Registry {
   std::optional<bool> toggle(const BackendInfo& info) const;
   KnownNames names() const;
   void check_loaded();
+  /// Says once of each variable that nobody reads what it may be meant to be. The lock is released meanwhile.
+  void tell_of_unknown_variables(Lock& lock);
 
   // ---- who is asked (snapshots.cpp)
   std::vector<std::shared_ptr<Entry>> asking_order(const Op& op, const Policy& policy) const;
@@ -243,18 +246,11 @@ class Registry {
   Shared build_plain(const FunctionBase& function, Op& op, const Policy& policy);
   Shared build_ruled(const Shared& plain, std::vector<Shared> under_rules,
                      std::shared_ptr<const Decision> decision);
-  std::shared_ptr<const Decision> decision_for(const FunctionBase& function,
-                                               const std::vector<const ConfigRule*>& rules);
 
   struct KnownRecipe {
     Recipe recipe;
     std::string origin;
   };
-  struct Decided {
-    std::vector<std::string> conditions;
-    std::shared_ptr<const Decision> decision;
-  };
-
   Loading loading_;
   std::mutex mutex_;
   std::atomic<std::uint64_t> generation_{1};
@@ -264,7 +260,6 @@ class Registry {
   // Settings come back, those of a ScopedPolicy above all: what was made for the last ones is kept.
   Recent<PlainKey, Shared> plain_{1024};
   Recent<RuledKey, Shared> ruled_{64};
-  std::map<const FunctionBase*, Decided> decided_;
   std::vector<std::shared_ptr<const void>> dropped_;  // to be freed when mutex_ is unlocked
 
   std::mutex in_force_mutex_;  // held for a moment, inside mutex_ or alone: a thread's first call waits for
@@ -273,6 +268,7 @@ class Registry {
 
   bool environment_read_ = false;
   std::map<std::string, std::string> variables_;  // FLA_* as they were when the environment was read
+  std::set<std::string> told_variables_;          // those that nobody reads
   bool traced_ = false;
   Layers layers_;
 };

@@ -8,6 +8,7 @@
 #include "fla/dispatch/config_watch.h"
 #include "fla/dispatch/registry_state.h"
 #include "fla/dispatch/trace.h"
+#include "fla/dispatch/unknown_variables.h"
 
 /// The registry's settings: where they come from, and what they may say.
 namespace fla::dispatch {
@@ -181,6 +182,7 @@ void Registry::read_environment() {
   check_names(next.environment, SetBy::environment, known);
   if (next.file != nullptr) check_names(*next.file, known);
   check_sense(next, nullptr);
+  if (next.file != nullptr) next.file->compile(known);
   const auto level = log_level_of_environment();
   const int threads = thread_count_of_environment();
   const bool index_checks = index_checks_of_environment();
@@ -211,9 +213,31 @@ void Registry::read_environment() {
 }
 
 void Registry::reload_environment() {
-  const Lock lock(*this);
+  Lock lock(*this);
   read_environment();
   make_stale();
+  const bool is_loaded = std::ranges::any_of(ops_, [](const auto& named) { return named.second.loaded; });
+  if (is_loaded) tell_of_unknown_variables(lock);
+}
+
+void Registry::tell_of_unknown_variables(Lock& lock) {
+  std::vector<std::string> known;
+  for (const Variable& variable : fla::variables()) known.emplace_back(variable.name);
+  for (const auto& [name, op] : ops_) {
+    for (const auto& entry : op.entries) {
+      known.emplace_back(entry->info.env_var);
+      if (entry->backend == nullptr) continue;
+      for (const Variable& variable : entry->backend->variables()) known.emplace_back(variable.name);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [variable, hint] : hints_about(variables_, known)) {
+    if (told_variables_.insert(variable).second) lines.push_back("[FLA Config] " + hint);
+  }
+  if (lines.empty()) return;
+  lock.unlock();
+  for (const std::string& line : lines) log(spdlog::level::warn, line);
+  lock.lock();
 }
 
 /// Names that could not be checked before plugins were loaded.
@@ -265,12 +289,12 @@ void Registry::set_policy(const Policy& policy) {
   make_stale();
 }
 
-bool Registry::set_configuration(std::shared_ptr<const Configuration> configuration) {
+bool Registry::set_configuration(std::shared_ptr<const Configuration> configuration, std::uint64_t checked) {
   const Lock lock(*this);
   if (layers_.file == nullptr || layers_.file->file != configuration->file ||
       layers_.file->reading > configuration->reading)
     return false;
-  check_names(*configuration, names());
+  if (generation() != checked) check_names(*configuration, names());
   Layers next = layers_;
   next.file = std::move(configuration);
   check_sense(next, nullptr);

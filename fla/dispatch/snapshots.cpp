@@ -135,22 +135,6 @@ Registry::Shared Registry::build_plain(const FunctionBase& function, Op& op, con
   return made;
 }
 
-std::shared_ptr<const Decision> Registry::decision_for(const FunctionBase& function,
-                                                       const std::vector<const ConfigRule*>& rules) {
-  std::vector<std::string> texts;
-  std::vector<const Condition*> conditions;
-  for (const ConfigRule* rule : rules) {
-    texts.push_back(rule->when ? rule->when->text() : "");
-    conditions.push_back(rule->when ? &*rule->when : nullptr);
-  }
-  Decided& decided = decided_[&function];
-  if (decided.decision == nullptr || decided.conditions != texts) {
-    decided.decision = std::make_unique<const Decision>(conditions, function.description().arguments);
-    decided.conditions = std::move(texts);
-  }
-  return decided.decision;
-}
-
 Registry::Shared Registry::build_ruled(const Shared& plain, std::vector<Shared> under_rules,
                                        std::shared_ptr<const Decision> decision) {
   RuledKey key{plain.get(), {}, decision.get()};
@@ -178,7 +162,8 @@ Registry::Shared Registry::build(const FunctionBase& function, Op& op) {
   std::vector<Shared> under_rules;
   for (const ConfigRule* rule : rules)
     under_rules.push_back(build_plain(function, op, layers_.together(rule, scope)));
-  return build_ruled(plain, std::move(under_rules), decision_for(function, rules));
+  return build_ruled(plain, std::move(under_rules),
+                     layers_.file->decision(op.name, function.description().arguments));
 }
 
 std::shared_ptr<const Snapshot> Registry::snapshot(const FunctionBase& function) {

@@ -35,19 +35,22 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
-  if (word.size() <= kLongest) {
-    const std::string* closest = nullptr;
-    // Further away it is another word; of a single letter nothing but its case may differ.
-    std::size_t least = word.size() < 2 ? 0 : std::max<std::size_t>(1, word.size() / 3);
-    for (const std::string& name : known) {
-      const std::size_t away = distance(lower(word), lower(name));
-      if (away > least || (closest != nullptr && away == least)) continue;
-      least = away;
-      closest = &name;
-    }
-    if (closest != nullptr) return "; did you mean '" + *closest + "'?";
+const std::string* closest(std::string_view word, const std::vector<std::string>& known) {
+  if (word.size() > kLongest) return nullptr;
+  const std::string* found = nullptr;
+  // Further away it is another word; of a single letter nothing but its case may differ.
+  std::size_t least = word.size() < 2 ? 0 : std::max<std::size_t>(1, word.size() / 3);
+  for (const std::string& name : known) {
+    const std::size_t away = distance(lower(word), lower(name));
+    if (away > least || (found != nullptr && away == least)) continue;
+    least = away;
+    found = &name;
   }
+  return found;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
+  if (const std::string* name = closest(word, known)) return "; did you mean '" + *name + "'?";
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
   return list.empty() ? "" : " (known: " + list + ")";

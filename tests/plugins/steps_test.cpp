@@ -79,6 +79,7 @@ TEST_P(CallingPlugin, NeitherHangsNorMissesItsTurn) {
 
 INSTANTIATE_TEST_SUITE_P(When, CallingPlugin,
                          testing::Values(std::pair{"constructor", Lines{"called"}},
+                                         std::pair{"constructor_thread", Lines{"called"}},
                                          std::pair{"constructor_child", Lines{"called", "child ended"}},
                                          std::pair{"available", Lines{"called"}},
                                          std::pair{"available_thread", Lines{"called"}},
@@ -86,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(When, CallingPlugin,
                          [](const auto& test) { return test.param.first; });
 
 TEST(PluginLoading, LibraryThatIsClosedAgainMayCallFla) {
-  for (const char* when : {"destructor"}) {
+  for (const char* when : {"destructor", "destructor_thread"}) {
     const PluginFolder folder;
     const std::string plugin = folder.copy("calling", when);
     EXPECT_THAT(steps(folder, {"load=" + plugin, "kda=64", "plugins"}).lines,
@@ -195,6 +196,26 @@ TEST(PluginPolicy, NamesBackendsThatAreNotLoadedYet) {
   }
   EXPECT_THAT(steps(folder, {"policy=acme", "kda=64"}, {{"FLA_PLUGIN_PATH", acme}}).lines,
               ElementsAre("policy: done", "kda: acme"));
+}
+
+TEST(UnknownVariable, IsToldOnceWithTheNameThatMayBeMeant) {
+  const PluginFolder folder;
+  const Told told = steps(folder, {"kda=8", "reload=", "kda=8"},
+                          {{"FLA_CPU_SIMDD", "0"}, {"FLA_BACKEND_ODER", "x"}, {"FLA_USE_TMA", "1"}});
+  const auto count = [&told](const std::string& line) {
+    std::size_t found = 0;
+    for (std::size_t at = told.log.find(line); at != std::string::npos; at = told.log.find(line, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("[FLA Config] FLA_CPU_SIMDD is set, which nothing that is loaded reads; did you mean "
+                  "'FLA_CPU_SIMD'?"),
+            1u);
+  EXPECT_EQ(count("[FLA Config] FLA_BACKEND_ODER is set, which nothing that is loaded reads; did you mean "
+                  "'FLA_BACKEND_ORDER'?"),
+            1u);
+  EXPECT_EQ(count("FLA_USE_TMA"), 0u) << "somebody else's";
+  EXPECT_EQ(told.lines[0], "kda: ran");
 }
 
 TEST(PluginPolicy, TurnsBackendsOffAndDeniesThem) {

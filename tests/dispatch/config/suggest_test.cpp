@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "fla/dispatch/unknown_variables.h"
+
 namespace {
 
+using fla::dispatch::hints_about;
 using fla::dispatch::suggestion;
 
 TEST(Suggestion, IsTheClosestName) {
@@ -28,5 +31,15 @@ TEST(Suggestion, ListsWhatIsKnownWhenNothingIsClose) {
 }
 
 TEST(Suggestion, IsSilentWhenNothingIsKnown) { EXPECT_EQ(suggestion("x", {}), ""); }
+
+TEST(UnknownVariables, AreHintedAtWhenTheyAreCloseToAKnownOne) {
+  const std::vector<std::string> known{"FLA_CPU_SIMD", "FLA_NVTX", "FLA_NUM_THREADS", ""};
+  EXPECT_EQ(
+      hints_about({{"FLA_CPU_SIMDD", "0"}, {"FLA_CPU_SIMD", "1"}, {"FLA_USE_TMA", "1"}, {"FLA_ACME", "1"}},
+                  known),
+      (std::map<std::string, std::string>{
+          {"FLA_CPU_SIMDD",
+           "FLA_CPU_SIMDD is set, which nothing that is loaded reads; did you mean 'FLA_CPU_SIMD'?"}}));
+}
 
 }  // namespace
