@@ -27,7 +27,7 @@ using fla::TensorView;
 using fla::Verdict;
 namespace conformance = fla::conformance;
 
-const conformance::Options kOptions{.golden_dir = FLA_GOLDEN_DIR, .allocations = fla_test::allocations};
+const conformance::Options kSuiteOptions{.golden_dir = FLA_GOLDEN_DIR, .allocations = fla_test::allocations};
 
 TensorView& tensor_of(const Argument& argument, KdaArgs& args) {
   return argument.tensor(static_cast<void*>(&args));
@@ -186,14 +186,14 @@ class Mutant final : public fla::KdaBackend {
   const Mutation* mutation_;
 };
 
-struct Subject {
+struct Mutated {
   bool narrow;
   Mutation mutation;
 };
 
 /// The narrow one in every way, the wide one in one way an argument.
-std::vector<Subject> subjects() {
-  std::vector<Subject> all;
+std::vector<Mutated> mutated_backends() {
+  std::vector<Mutated> all;
   const Argument* last = nullptr;
   for (const Mutation& mutation : mutations()) {
     if (mutation.argument != last) all.push_back({false, mutation});
@@ -207,13 +207,13 @@ std::vector<Subject> subjects() {
   return all;
 }
 
-class ConformanceOfMutant : public testing::TestWithParam<Subject> {};
+class ConformanceOfMutant : public testing::TestWithParam<Mutated> {};
 
 TEST_P(ConformanceOfMutant, FailsAndNamesTheArgument) {
   const auto& [narrow, mutation] = GetParam();
   fla::set_num_threads(1);  // so many small calls are done sooner by one
   const auto backend = fla::register_backend("kda", std::make_unique<Mutant>(narrow, &mutation));
-  const conformance::Report report = conformance::run_check("kda", "mutant", "arguments", kOptions);
+  const conformance::Report report = conformance::run_check("kda", "mutant", "arguments", kSuiteOptions);
   EXPECT_FALSE(report.ok());
   const std::string name(mutation.argument->name);
   EXPECT_THAT(report.failures, testing::Contains(testing::AnyOf(
@@ -222,15 +222,16 @@ TEST_P(ConformanceOfMutant, FailsAndNamesTheArgument) {
       << report.text();
 }
 
-INSTANTIATE_TEST_SUITE_P(Mutants, ConformanceOfMutant, testing::ValuesIn(subjects()), [](const auto& test) {
-  return (test.param.narrow ? "narrow_" : "wide_") + test.param.mutation.name;
-});
+INSTANTIATE_TEST_SUITE_P(Mutants, ConformanceOfMutant, testing::ValuesIn(mutated_backends()),
+                         [](const auto& test) {
+                           return (test.param.narrow ? "narrow_" : "wide_") + test.param.mutation.name;
+                         });
 
 class ConformanceOfNoMutant : public testing::TestWithParam<bool> {};
 
 TEST_P(ConformanceOfNoMutant, Passes) {
   const auto backend = fla::register_backend("kda", std::make_unique<Mutant>(GetParam(), nullptr));
-  for (const conformance::Report& report : conformance::run_conformance("kda", "mutant", kOptions)) {
+  for (const conformance::Report& report : conformance::run_conformance("kda", "mutant", kSuiteOptions)) {
     EXPECT_TRUE(report.ok()) << report.text();
     EXPECT_EQ(report.skipped, "") << report.check;
     EXPECT_GT(report.calls, 0) << report.check;
