@@ -86,9 +86,10 @@ TensorView view_of(const Argument& argument, const dlpack::Tensor& tensor) {
   return aligned(argument, dlpack::view_of(tensor, *dtype, *device, argument.name));
 }
 
-/// Whether its strides are those of numbers that lie between others. A tensor of torch that has the negative
-/// bit is the imaginary part of a conjugate, or else a view that torch knows as one.
+/// Whether the numbers lie where the second halves of complex ones do. A tensor of torch that has the
+/// negative bit is the imaginary part of a conjugate, or else a view that torch knows as one.
 bool may_be_an_imaginary_part(const TensorView& view) {
+  if (reinterpret_cast<std::uintptr_t>(view.data()) / size_of(view.dtype()) % 2 == 0) return false;
   for (int axis = 0; axis < view.rank(); ++axis) {
     if (view.size(axis) > 1 && view.stride(axis) % 2 != 0) return false;
   }
@@ -188,7 +189,8 @@ TensorView BorrowedArrays::view(const Argument& argument, PyObject* object, Kind
 TensorView BorrowedArrays::view_of_torch(const Argument& argument, PyObject* object, CallStream& stream) {
   const TorchApi& torch = *torch_api();
   const auto view_of = [&](PyObject* tensor) {
-    PyObject* capsule = PyObject_CallOneArg(torch.to_dlpack, tensor);
+    if (!one_place_) one_place_ = py::tuple(1);
+    PyObject* capsule = torch.to_dlpack(tensor, one_place_.ptr());
     if (capsule == nullptr) not_exported(argument, object);
     return view_of_capsule(argument, py::reinterpret_steal<py::object>(capsule));
   };
@@ -212,10 +214,9 @@ TensorView BorrowedArrays::view_of_torch(const Argument& argument, PyObject* obj
 TensorView BorrowedArrays::view_of_capsule(const Argument& argument, py::object capsule) {
   // The capsule keeps the tensor: nobody takes it out, so that its destructor frees it.
   PyObject* held = objects_[object_count_++] = capsule.release().ptr();
-  if (PyCapsule_IsValid(held, "dltensor")) {
-    const auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(held, "dltensor"));
-    return view_of(argument, managed->tensor);
-  }
+  if (const void* managed = PyCapsule_GetPointer(held, "dltensor"); managed != nullptr)
+    return view_of(argument, static_cast<const dlpack::ManagedTensor*>(managed)->tensor);
+  PyErr_Clear();
   if (!PyCapsule_IsValid(held, "dltensor_versioned"))
     throw InvalidArgument(argument.name, "expected a capsule of DLPack, got " + type_name(held));
   const auto* managed =

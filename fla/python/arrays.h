@@ -62,6 +62,7 @@ class BorrowedArrays {
   std::array<PyObject*, 2 * kMaxArguments + 1> objects_;  // one or two an argument, and the workspace
   std::size_t object_count_ = 0;
   std::vector<Py_buffer> buffers_;
+  pybind11::object one_place_;
   pybind11::object numpy_bf16_;
   bool must_wait_ = false;
 };

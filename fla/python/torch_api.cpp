@@ -21,12 +21,21 @@ TorchApi* load(const py::object& torch) {
   auto api = std::make_unique<TorchApi>();
   api->tensor = reinterpret_cast<PyTypeObject*>(kept(tensor));
   api->parameter = reinterpret_cast<PyTypeObject*>(kept(torch.attr("nn").attr("Parameter")));
-  api->to_dlpack = kept(inside.attr("_to_dlpack"));
+  api->export_function = kept(inside.attr("_to_dlpack"));
+  if (PyCFunction_Check(api->export_function) &&
+      PyCFunction_GetFlags(api->export_function) == (METH_VARARGS | METH_KEYWORDS)) {
+    api->export_directly = reinterpret_cast<PyCFunctionWithKeywords>(
+        reinterpret_cast<void (*)()>(PyCFunction_GetFunction(api->export_function)));
+  }
   api->from_dlpack = kept(inside.attr("_from_dlpack"));
   api->current_stream = kept_if_there(inside, "_cuda_getCurrentRawStream");
   api->mode_count = kept_if_there(inside, "_len_torch_dispatch_stack");
   api->grad_enabled = kept(torch.attr("is_grad_enabled"));
   api->view_method = kept(tensor.attr("_is_view"));
+  if (Py_IS_TYPE(api->view_method, &PyMethodDescr_Type)) {
+    const PyMethodDef& method = *reinterpret_cast<PyMethodDescrObject*>(api->view_method)->d_method;
+    if (method.ml_flags == METH_NOARGS) api->is_view_directly = method.ml_meth;
+  }
   api->negative_method = kept(tensor.attr("is_neg"));
   api->resolve_method = kept(tensor.attr("resolve_neg"));
   api->increment_version = kept(inside.attr("_increment_version"));
@@ -61,11 +70,24 @@ bool TorchApi::is_in_forward_mode() const {
 
 bool TorchApi::records_gradients() const { return is_true(PyObject_CallNoArgs(grad_enabled)); }
 
+PyObject* TorchApi::to_dlpack(PyObject* object, PyObject* one) const {
+  if (export_directly == nullptr) return PyObject_CallOneArg(export_function, object);
+  // Python would make a tuple for each call, which costs a third of it.
+  PyObject* before = PyTuple_GET_ITEM(one, 0);
+  Py_INCREF(object);
+  PyTuple_SET_ITEM(one, 0, object);
+  Py_XDECREF(before);
+  return export_directly(PyCFunction_GetSelf(export_function), one, nullptr);
+}
+
 bool TorchApi::requires_grad(PyObject* object) const {
   return is_true(requires_grad_property->get(object, requires_grad_property->closure));
 }
 
-bool TorchApi::is_view(PyObject* object) const { return is_true(PyObject_CallOneArg(view_method, object)); }
+bool TorchApi::is_view(PyObject* object) const {
+  return is_true(is_view_directly != nullptr ? is_view_directly(object, nullptr)
+                                             : PyObject_CallOneArg(view_method, object));
+}
 
 bool TorchApi::is_negative(PyObject* object) const {
   return is_true(PyObject_CallOneArg(negative_method, object));
@@ -76,7 +98,8 @@ py::object TorchApi::resolve_negative(PyObject* object) const {
 }
 
 void TorchApi::count_write(PyObject* object) const {
-  checked(PyObject_CallOneArg(increment_version, py::make_tuple(py::handle(object)).ptr()));
+  const py::object one = checked(PyTuple_Pack(1, object));
+  checked(PyObject_CallOneArg(increment_version, one.ptr()));
 }
 
 const TorchApi* torch_api() {

@@ -10,7 +10,6 @@ namespace fla::python {
 struct TorchApi {
   PyTypeObject* tensor = nullptr;
   PyTypeObject* parameter = nullptr;
-  PyObject* to_dlpack = nullptr;
   PyObject* from_dlpack = nullptr;
   PyObject* current_stream = nullptr;  ///< device index -> handle; null in builds without CUDA
   PyObject* dispatched = nullptr;      ///< fla_cpp.torch_ops.dispatched
@@ -24,6 +23,8 @@ struct TorchApi {
   bool records_gradients() const;
 
   // Of plain tensors:
+  /// Its capsule of DLPack; null where Python raised. `one` is a tuple with one place, to be used again.
+  PyObject* to_dlpack(PyObject* object, PyObject* one) const;
   bool requires_grad(PyObject* object) const;
   bool is_view(PyObject* object) const;
   /// Releases the GIL, and is slow for what it does.
@@ -32,11 +33,13 @@ struct TorchApi {
   /// So that a backward pass that kept the tensor notices.
   void count_write(PyObject* object) const;
 
-  // Functions and methods; mode_count may be null.
-  PyObject *mode_count = nullptr, *grad_enabled = nullptr, *view_method = nullptr, *negative_method = nullptr,
-           *resolve_method = nullptr, *increment_version = nullptr;
-  PyObject* forward_mode = nullptr;  ///< the names of torch.autograd.forward_ad
+  // Functions and methods. mode_count may be null; the ways in are null where a function has another kind.
+  PyObject *export_function = nullptr, *mode_count = nullptr, *grad_enabled = nullptr, *view_method = nullptr,
+           *negative_method = nullptr, *resolve_method = nullptr, *increment_version = nullptr;
+  PyCFunctionWithKeywords export_directly = nullptr;
+  PyCFunction is_view_directly = nullptr;
   PyGetSetDef* requires_grad_property = nullptr;
+  PyObject* forward_mode = nullptr;  ///< the names of torch.autograd.forward_ad
 };
 
 /// Null until torch has been imported. Throws what Python raised.
