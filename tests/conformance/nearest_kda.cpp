@@ -45,7 +45,8 @@ const std::vector<KdaSpec>& NearestKda::taken_by(const KdaTarget& target) {
 
 std::optional<KdaSpec> NearestKda::operator()(const KdaTarget& target, const KdaSpec& wanted) {
   std::vector<KdaSpec> taken = taken_by(target);
-  std::ranges::stable_partition(taken, [&](const KdaSpec& spec) { return spec.dtype == wanted.dtype; });
+  std::stable_partition(taken.begin(), taken.end(),
+                        [&](const KdaSpec& spec) { return spec.dtype == wanted.dtype; });
   for (const KdaSpec& like : taken) {
     KdaSpec spec = wanted;
     const auto takes = [&] { return target.ask(cases::make_kda_case(spec).args).takes(); };
