@@ -106,19 +106,22 @@ class FLA_API FunctionBase {
   std::string_view name() const { return description_.name; }
   const Description& description() const { return description_; }
 
-  /// The list that is in force for the calling thread now, with one use more.
-  SnapshotHold& hold() const {
-    // The pointer is compared and not followed: what a thread holds it has got before, and nothing else can
-    // lie there as long as it holds it.
+  /// The list that is in force for the calling thread now, with one use more of the hold on it.
+  SnapshotHold& hold(const Snapshot*& snapshot) const {
+    // The pointer is compared, and followed only when the thread holds it: what it holds it has got before,
+    // and nothing else can lie there meanwhile. It is not read from the hold, which would come later.
+    snapshot = snapshot_.load(std::memory_order_acquire);
     ThreadState& thread = thread_state;
     if (thread.scope == nullptr && index_ < thread.hold_count) [[likely]] {
       SnapshotHold& held = thread.holds[index_];
-      if (held.snapshot == snapshot_.load(std::memory_order_acquire)) [[likely]] {
+      if (held.snapshot == snapshot) [[likely]] {
         ++held.uses;
         return held;
       }
     }
-    return find_hold();
+    SnapshotHold& found = find_hold();
+    snapshot = found.snapshot;
+    return found;
   }
 
  protected:
@@ -141,18 +144,20 @@ FLA_API void end_hold(SnapshotHold& hold) noexcept;
 /// The list that is in force for the calling thread now, for as long as this object lives, on its thread.
 class SnapshotUse {
  public:
-  explicit SnapshotUse(const FunctionBase& function) : hold_(&function.hold()) {}
-  SnapshotUse(SnapshotUse&& other) noexcept : hold_(std::exchange(other.hold_, nullptr)) {}
+  explicit SnapshotUse(const FunctionBase& function) : hold_(&function.hold(snapshot_)) {}
+  SnapshotUse(SnapshotUse&& other) noexcept
+      : snapshot_(other.snapshot_), hold_(std::exchange(other.hold_, nullptr)) {}
   SnapshotUse& operator=(SnapshotUse&&) = delete;
   ~SnapshotUse() {
     if (hold_ != nullptr && --hold_->uses == SnapshotHold::kEnded) [[unlikely]]
       end_hold(*hold_);
   }
 
-  const Snapshot& operator*() const { return *hold_->snapshot; }
-  const Snapshot* operator->() const { return hold_->snapshot; }
+  const Snapshot& operator*() const { return *snapshot_; }
+  const Snapshot* operator->() const { return snapshot_; }
 
  private:
+  const Snapshot* snapshot_ = nullptr;
   SnapshotHold* hold_;
 };
 
