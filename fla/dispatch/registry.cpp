@@ -390,13 +390,14 @@ void Registry::remove_backend(std::uint64_t id) {
 }
 
 void Registry::forget_snapshots(const Op& op) {
-  const auto is_of = [&op](const FunctionBase* function) { return function->op() == op.name; };
-  const auto drop_it = [this](Shared snapshot) { drop(std::move(snapshot)); };
-  plain_.remove_if([&](const PlainKey& key) { return is_of(key.function); }, drop_it);
-  ruled_.remove_if([](const RuledKey&) { return true; }, drop_it);
+  plain_.remove_if([&op](const PlainKey& key) { return key.function->op() == op.name; },
+                   [this](Shared snapshot) { drop(std::move(snapshot)); });
 }
 
 void Registry::make_stale() {
+  // They hold the rules of the config file, which may be large and another one now.
+  ruled_.remove_if([](const RuledKey&) { return true; },
+                   [this](Shared snapshot) { drop(std::move(snapshot)); });
   // Twice, so that whoever looked at several functions meanwhile sees that they may not belong together.
   generation_.fetch_add(1, std::memory_order_acq_rel);
   {
