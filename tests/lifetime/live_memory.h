@@ -11,7 +11,8 @@
 #endif
 
 #ifdef FLA_TEST_SANITIZED
-#include <sanitizer/allocator_interface.h>
+// As sanitizer/allocator_interface.h has it, which gcc comes without.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #else
 #include <malloc.h>
 #endif
