@@ -105,7 +105,7 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
   cudaError_t error = cudaSuccess;
   Workspace w = workspace_of(given, route, workspace);
   Params p;
-  p.call = given;
+  p.call = with_pool(given);
   p.schedule = w.schedule;
   p.segments = w.segments;
   p.gate_f32 = given.g.dtype == DType::f32;

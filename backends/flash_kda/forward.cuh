@@ -51,7 +51,8 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
         mbar_init(smem + State::first_empty + 8 * i, 256);  // every lane has read
       }
       for (int i = 0; i < 2; ++i) {
-        mbar_init(smem + State::rest_full + 8 * i, 1);
+        mbar_init(smem + State::rest_full + 8 * i, 1 + kScanning);
+        mbar_init(smem + State::v_full + 8 * i, 1);
         mbar_init(smem + State::rest_empty + 8 * i, 256);
         mbar_init(smem + State::left + 8 * i, 8);
         mbar_init(smem + State::o_full + 8 * i, 8);
@@ -80,6 +81,7 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       registers_down<24>();
       if (warp == 12) state_stores(p, smem, part, tid & 31);
       if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, part);
+      if (wg == 4) state_scans<type>(p, smem, part, warp & 3, tid & 31);
     }
   } else {
     prep<type>(p, smem, tid, part - p.state_blocks, blocks() - p.state_blocks);

@@ -22,12 +22,24 @@ struct Packet {
   static constexpr std::uint32_t kr = 4 * kTile;     // [2][64][64]
   static constexpr std::uint32_t b = 6 * kTile;      // [64][64]
   static constexpr std::uint32_t gamma = 7 * kTile;  // f32 [128]
-  static constexpr std::uint32_t bytes = gamma + 4 * kHead;
+  // Magnitudes (range.cuh)
+  static constexpr std::uint32_t odd = gamma + 4 * kHead;         // u32 [4]: kOdd, kScaled; w
+  static constexpr std::uint32_t v_scale = odd + 16;              // bf16 [64]: 2^-a_i
+  static constexpr std::uint32_t o_scale = v_scale + 2 * kChunk;  // bf16 [64]: 2^b_i
+  static constexpr std::uint32_t end = o_scale + 2 * kChunk;
+  static constexpr std::uint32_t bytes = (end + 127) / 128 * 128;
 };
-static_assert(Packet::bytes == 57856);
+static_assert(Packet::bytes == 58240 && Packet::end % 16 == 0);
 
 FLA_BOTH constexpr std::uint32_t swizzled(std::uint32_t row, std::uint32_t byte_column) {
   return row * 128 + (byte_column ^ ((row & 7) << 4));
+}
+
+/// Two elements of a call's 16-bit tensors.
+template <Half16 type>
+FLA_DEVICE F2 unpack(std::uint32_t x) {
+  if constexpr (type == Half16::bf16) return unpack_bf16(x);
+  return unpack_f16(x);
 }
 
 // ---- Wgmma descriptors

@@ -2,7 +2,7 @@
 
 #include "backends/flash_kda/gates.cuh"
 #include "backends/flash_kda/probe.cuh"
-#include "backends/flash_kda/work.cuh"
+#include "backends/flash_kda/range.cuh"
 
 /// Prep: the operators of a chunk of one head, as a packet (layout.cuh). A CTA of 20 warps goes from one work
 /// to the next, in two places of shared memory in turn: while warps 8 to 15 fold work n in one place, warps 0
@@ -81,11 +81,6 @@ struct Prep {
 static_assert(Prep::raw % 1024 == 0 && Prep::raw >= Packet::bytes && 2 * Prep::bytes + 1024 <= 232448);
 
 template <Half16 type>
-FLA_DEVICE F2 unpack(std::uint32_t x) {
-  if constexpr (type == Half16::bf16) return unpack_bf16(x);
-  return unpack_f16(x);
-}
-template <Half16 type>
 FLA_DEVICE void unpack4(U2 r, float (&x)[4]) {
   const F2 lo = unpack<type>(r.x), hi = unpack<type>(r.y);
   x[0] = lo.x, x[1] = lo.y, x[2] = hi.x, x[3] = hi.y;
@@ -119,16 +114,149 @@ FLA_DEVICE std::uint32_t in_diagonal(std::uint32_t i, std::uint32_t j) {
 FLA_DEVICE std::uint32_t q_rows(std::uint32_t block) { return Prep::raw + block * 16384; }
 FLA_DEVICE std::uint32_t k_rows(std::uint32_t block) { return Prep::raw + 4096 + block * 8192; }
 
-/// How a work is scaled, by what a run of 8 tokens decays at most: every warp's vote.
-enum class Way : std::uint32_t { gentle, steep, exact };
-FLA_DEVICE Way way_of(Smem at) {
+/// What the warps that scale say of a work, or-ed: a run of 8 tokens decays by more than 2^-2, by more than
+/// 2^-59; kOdd, kScaled.
+inline constexpr std::uint32_t kSteep = 1, kStrong = 2;
+FLA_DEVICE std::uint32_t votes_of(Smem at) {
   const U4 x = load_u32x4(at + Prep::vote), y = load_u32x4(at + Prep::vote + 16);
-  const std::uint32_t votes = uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w);
-  return votes > 1 ? Way::exact : Way(votes);
+  return uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w);
+}
+/// How a work is scaled.
+enum class Way : std::uint32_t { gentle, steep, exact };
+FLA_DEVICE Way way_of(std::uint32_t votes) {
+  return (votes & kStrong) != 0 ? Way::exact : (votes & kSteep) != 0 ? Way::steep : Way::gentle;
 }
 
 /// The chunk's tile rows of a thread: token 8 warp + j is at row_of(x0, j) in a 64-row tile at offset 0.
 FLA_DEVICE Smem row_of(Smem x0, int j) { return (x0 ^ (j << 4)) + j * 128; }
+
+/// Step 2: products of the decays of a warp's tokens, and its vote beside those that are known.
+FLA_DEVICE void prep_tally(Smem smem, std::uint32_t warp, std::uint32_t lane, const float (&a)[8][4],
+                           std::uint32_t votes) {
+  float run[4];
+#pragma unroll
+  for (int c = 0; c < 4; ++c)
+    run[c] = ((a[0][c] * a[1][c]) * (a[2][c] * a[3][c])) * ((a[4][c] * a[5][c]) * (a[6][c] * a[7][c]));
+  store(smem + Prep::run + warp * 512 + lane * 16, F4{run[0], run[1], run[2], run[3]});
+  const auto below = [&](float x) { return any(run[0] < x || run[1] < x || run[2] < x || run[3] < x); };
+  const bool is_decay = run[0] <= kWeakestDecay && run[1] <= kWeakestDecay && run[2] <= kWeakestDecay &&
+                        run[3] <= kWeakestDecay;  // NaN is none
+  if (below(0x1p-2f)) votes |= kSteep;
+  if (below(0x1p-59f)) votes |= kStrong;
+  if (any(!is_decay)) votes |= kOdd;
+  if (lane == 0) store(smem + Prep::vote + 4 * warp, votes);
+}
+
+/// Whether the square of a norm, of q with 16 scale or of k, or a beta leaves its window.
+FLA_DEVICE bool is_odd(float square, bool is_query, float beta) {
+  if (is_query) return !(square >= kShortestQuery && square <= kLongestQuery);
+  return !(square >= kShortestKey && square <= kLongestKey &&
+           square * bits_f32(magnitude_bits(beta)) <= kStrongestBeta);
+}
+
+/// Step 2 again for a work with magnitudes out of the ordinary, a warp its 8 tokens: factors and betas with
+/// powers of two, which go into the packet; from the first token on whose key, beta or gate is not finite it
+/// is as if the sequence had ended. Returns for which of the 8 tokens Qh is to be NaN, a bit each, and in bit
+/// 8 whether gamma is.
+template <Half16 type>
+FLA_DEVICE std::uint32_t prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
+                                  std::uint32_t rows, float (&a)[8][4], Smem betas, std::uint32_t votes,
+                                  std::uint32_t team) {
+  const std::uint32_t block = warp >> 2;
+  // Decays wait in the packet meanwhile: registers are few.
+  const Smem decay = smem + Prep::packet + warp * 4096 + lane * 16;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) store(decay + j * 512, F4{a[j][0], a[j][1], a[j][2], a[j][3]});
+  const auto raise = [](std::uint32_t& most, float x) {
+    most = magnitude_bits(x) > most ? magnitude_bits(x) : most;
+  };
+  // The largest channel of k between 2^-6 and 1, of q between 2^-5 and 2^4, as norms within their windows
+  // have them, or to 2^-2 and 1.
+  const auto exponent = [](std::uint32_t most, std::int32_t least, std::int32_t end, std::int32_t to) {
+    const std::int32_t x = exponent_of(most);
+    return most == 0 || most >= kInfinity || (x >= least && x < end) ? 0 : clamped(x - to);
+  };
+  std::uint32_t first = kChunk, lost = 0, most_b = 0;
+#pragma unroll 1
+  for (std::uint32_t j = 0; j < 8; ++j) {
+    const std::uint32_t token = 8 * warp + j;
+    const F2 f = load_f32x2(smem + Prep::factor + 8 * token);
+    const float beta = load_f32(betas + 4 * token);
+    std::uint32_t most_q = 0, most_k = 0, most_a = 0;
+    float x[4];
+    unpack4<type>(load_u32x2(row_of(x0, j) + q_rows(block)), x);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) raise(most_q, x[c] * f.x);
+    unpack4<type>(load_u32x2(row_of(x0, j) + k_rows(block)), x);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) raise(most_k, x[c] * f.y);
+    load4(decay + j * 512, x);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) raise(most_a, x[c]);
+    most_q = largest(most_q), most_k = largest(most_k), most_a = largest(most_a);
+    if (token >= rows) most_q = most_k = most_a = 0;
+    if (token < first && (most_k >= kInfinity || most_a >= kInfinity || !is_finite(beta))) first = token;
+    if (most_q >= kInfinity) lost |= 1u << j;
+    const std::int32_t key = exponent(most_k, -6, 1, -2), query = exponent(most_q, -5, 5, 0);
+    if (key != 0 || query != 0) votes |= kScaled;
+    const float scaled_beta = beta * power(key) * power(key);
+    if (is_finite(scaled_beta)) raise(most_b, scaled_beta);
+    warp_sync();  // all lanes have read
+    if (lane == 0) {
+      store(smem + Prep::factor + 8 * token, F2{f.x * power(-query), f.y * power(-key)});
+      store(betas + 4 * token, scaled_beta);
+      store(smem + Packet::v_scale + 2 * token, static_cast<std::uint16_t>(f32_bits(power(-key)) >> 16));
+      store(smem + Packet::o_scale + 2 * token, static_cast<std::uint16_t>(f32_bits(power(query)) >> 16));
+    }
+  }
+  barrier(team, Prep::threads);  // all warps have read the votes
+  if (lane == 0) store(smem + Prep::vote + 4 * warp, first | most_b >> 23 << 8);
+  barrier(team, Prep::threads);
+  std::uint32_t exponent_b = 0;  // with its bias
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    const std::uint32_t other = load_u32(smem + Prep::vote + 4 * i);
+    first = (other & 255) < first ? other & 255 : first;
+    exponent_b = other >> 8 > exponent_b ? other >> 8 : exponent_b;
+  }
+  first = uniform(first), exponent_b = uniform(exponent_b);
+  std::int32_t w = 0;
+  if (exponent_b != 0 && (exponent_b < 127 - 6 || exponent_b > 127 + 2))
+    w = clamped(127 - static_cast<std::int32_t>(exponent_b)), votes |= kScaled;
+  if (warp == 0 && lane == 0) store(smem + Packet::odd + 4, static_cast<std::uint32_t>(w));
+  barrier(team, Prep::threads);  // votes may be written again
+  if (first < kChunk) lost |= 256;
+#pragma unroll
+  for (std::uint32_t j = 0; j < 8; ++j) {
+    const std::uint32_t token = 8 * warp + j;
+    const Smem factor = smem + Prep::factor + 8 * token;
+    load4(decay + j * 512, a[j]);
+    if (token >= first) {
+      lost |= 1u << j;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) a[j][c] = is_finite(a[j][c]) ? a[j][c] : 1;
+      store(row_of(x0, j) + k_rows(block), U2{0, 0});
+      if (lane == 0) store(betas + 4 * token, 0.0f), store(factor + 4, 0.0f);
+    }
+    if ((lost >> j & 1) != 0) {
+      store(row_of(x0, j) + q_rows(block), U2{0, 0});
+      if (lane == 0) store(factor, 0.0f);
+    }
+  }
+  // As steep as it was: what comes before the first token that is not finite keeps its bits.
+  prep_tally(smem, warp, lane, a, votes);
+  barrier(team, Prep::threads);
+  return lost;
+}
+
+/// What prep_odd said of Qh and gamma.
+FLA_DEVICE void prep_lose(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane, std::uint32_t lost) {
+  constexpr std::uint32_t nan = 0x7fff7fff;
+#pragma unroll
+  for (int j = 0; j < 8; ++j)
+    if ((lost >> j & 1) != 0) store(row_of(x0, j) + Packet::qh, U2{nan, nan});
+  if (warp == 7 && (lost & 256) != 0) store(smem + Packet::gamma + lane * 16, F4{kNaN, kNaN, kNaN, kNaN});
+}
 
 /// Step 3 for the thread's 8 tokens x 4 channels; one code for both blocks and for both halves of the tokens,
 /// for the instruction cache. With D from one place to another the product of the decays between:
@@ -546,9 +674,11 @@ FLA_DEVICE void prep_fold_keys(Smem smem, float (&d)[64], Probe& probe, Meanwhil
   probe.mark(6);
 }
 
-/// Step 6, F1: B = M T2, then Q~ - B K~, to come over Q~ (given in m and q).
+/// Step 6, F1: B = M T2, then Q~ - B K~, to come over Q~ (given in m and q). T2 has 2^w (range.cuh), and so
+/// has B.
 FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t (&m)[16],
-                                  const std::uint32_t (&q)[32], float (&d)[64], Probe& probe) {
+                                  const std::uint32_t (&q)[32], std::int32_t w, float (&d)[64],
+                                  Probe& probe) {
   std::uint32_t b[16];
   {
     float mt[32];
@@ -569,6 +699,10 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
     const F2 x = unpack_f16(q[i]);
     d[2 * i] = x.x, d[2 * i + 1] = x.y;
   }
+  if (w != 0) {
+    rarely();
+    times_power(d, w);
+  }
   const std::uint64_t db = mn_major(smem + Packet::kt);
   keep(d);
   keep(b);
@@ -579,6 +713,10 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
   wgmma_wait<0>();
   keep(d);
   keep(b);
+  if (w != 0) {
+    rarely();
+    times_power(d, -w);
+  }
   probe.mark(5);
   barrier(kFolded, Prep::threads);  // nobody reads T2 any more
   probe.mark(6);
@@ -683,32 +821,39 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
         if (8 * warp + j >= rows || 4 * lane >= std::uint32_t(call.K))
           a[j][0] = a[j][1] = a[j][2] = a[j][3] = 1;
     }
-    {
-      float run[4];
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        run[c] = ((a[0][c] * a[1][c]) * (a[2][c] * a[3][c])) * ((a[4][c] * a[5][c]) * (a[6][c] * a[7][c]));
-      store(at + Prep::run + warp * 512 + lane * 16, F4{run[0], run[1], run[2], run[3]});
-      const auto below = [&](float x) { return any(run[0] < x || run[1] < x || run[2] < x || run[3] < x); };
-      const bool steep = below(0x1p-2f), strong = below(0x1p-59f);
-      if (lane == 0) store(at + Prep::vote + 4 * warp, 2 * std::uint32_t(strong) | std::uint32_t(steep));
-    }
+    bool odd = false, weak = wg == 1;
     {
       const float f = wg == 0 ? 16.0f * call.scale : 1.0f;
-      const std::uint32_t g = lane >> 2, t = lane & 3;
-      const Smem to = at + Prep::factor + wg * 4 + (16 * w4 + g) * 8;
+      const std::uint32_t g = lane >> 2, t = lane & 3, token = 16 * w4 + g;
+      const Smem to = at + Prep::factor + wg * 4 + token * 8;
       if (t == (g >> 1)) {
-        store(to, call.l2norm ? f * rsqrt_of(((g & 1) ? lo[1] : lo[0]) + 1e-6f) : f);
-        store(to + 64, call.l2norm ? f * rsqrt_of(((g & 1) ? hi[3] : hi[2]) + 1e-6f) : f);
+        const float squares[2] = {(g & 1) ? lo[1] : lo[0], (g & 1) ? hi[3] : hi[2]};
+#pragma unroll
+        for (std::uint32_t h = 0; h < 2; ++h) {
+          const float factor = call.l2norm ? f * rsqrt_of(squares[h] + 1e-6f) : f;
+          store(to + 64 * h, factor);
+          const float beta = load_f32(at + Prep::beta + 256 * turn + 4 * (token + 8 * h));
+          if (token + 8 * h < rows) odd |= is_odd(squares[h] * factor * factor, wg == 0, beta);
+          weak &= !(beta >= kWeakestBeta);
+        }
       }
     }
+    prep_tally(at, warp, lane, a, any(odd) || (wg == 1 && !any(!weak) && 16 * w4 < rows) ? kOdd : 0);
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
     barrier(team, Prep::threads);
     probe.mark(5);
 
     // 3
-    const Way way = way_of(at);
+    std::uint32_t votes = votes_of(at), lost = 0;
+    if (tid == 0) store(at + Packet::odd + 4, 0u);
+    if ((votes & kOdd) != 0) {
+      rarely();
+      lost = prep_odd<type>(at, x0, warp, lane, rows, a, at + Prep::beta + 256 * turn, votes, team);
+      votes = votes_of(at);
+    }
+    if (tid == 0) store(at + Packet::odd, votes & (kOdd | kScaled));
+    const Way way = way_of(votes);
     if (way == Way::exact) {
       exact_pairs<type>(at, kept(tid), warp, kept(lane), a, at + Prep::beta + 256 * turn, team);
       exact_copies<type>(at, first_of(kept(lane)), warp, lane, a);
@@ -717,6 +862,10 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
       prep_copies<type, Half16::bf16>(at, x0, warp, lane, a);
     } else {
       prep_copies<type, Half16::f16>(at, x0, warp, lane, a);
+    }
+    if (lost != 0) {
+      rarely();
+      prep_lose(at, x0, warp, lane, lost);
     }
     warp_sync();
     barrier_arrive(scaled_in(n & 1), 2 * Prep::threads);
@@ -860,12 +1009,13 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
     const Smem betas = at + Prep::beta + 256 * turn + 4 * (16 * block + (kept(lane) >> 2));
     const F2 beta{load_f32(betas), load_f32(betas + 32)};
+    const auto w_of = [&] { return static_cast<std::int32_t>(load_u32(at + Packet::odd + 4)); };
     const auto paired = [&] {
       probe.mark(0);
       barrier(kTeam, Prep::threads);  // nobody reads raw, g and k0 any more
       probe.mark(1);
     };
-    if (const Way way = way_of(at); way == Way::exact) {
+    if (const Way way = way_of(votes_of(at)); way == Way::exact) {
       paired();
     } else {  // one code for both warpgroups, for the instruction cache
       float before[16], own[16];
@@ -893,10 +1043,12 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     Rest rest{};
     if (solves) {
       std::uint32_t inverse[4];
-      prep_invert(at, beta, block, kept(lane), inverse);
+      const float unit = power(w_of());
+      const F2 of_columns{beta.x * unit, beta.y * unit};
+      prep_invert(at, of_columns, block, kept(lane), inverse);
       probe.mark(2);
       barrier(kSolve, 128);
-      prep_below(at, beta, block, kept(lane), inverse);
+      prep_below(at, of_columns, block, kept(lane), inverse);
       probe.mark(3);
     } else {
       if (wg == 0) barrier_arrive(kMasked, 192);
@@ -942,7 +1094,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       barrier(kSolved, Prep::threads);
       fence_async_shared();
       probe.mark(12);
-      prep_fold_queries(at, w4, kept(lane), m, q, d, probe);
+      prep_fold_queries(at, w4, kept(lane), m, q, w_of(), d, probe);
     }
     store_operator(at + (wg == 0 ? Packet::kr : Packet::qh), w4, kept(lane), d);
 
@@ -982,7 +1134,7 @@ FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i)  // in pieces: loads come between
         bulk_store(packet + i * 2 * kTile, at + Prep::packet + i * 2 * kTile,
-                   i < 3 ? 2 * kTile : Packet::bytes - 6 * kTile);
+                   i < 3 ? 2 * kTile : Packet::end - 6 * kTile);
       bulk_commit();
       bulk_wait_read();
     }
@@ -1014,6 +1166,12 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
     prefetch(&p.g);
     prefetch(&p.q);
     prefetch(&p.k);
+  }
+  // Copied whether it is used or not.
+  if (tid < (Packet::end - Packet::odd) / 16) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 2; ++i)
+      store(smem + i * Prep::bytes + Packet::odd + 16 * tid, U4{0, 0, 0, 0});
   }
   // Read before it is known whether anything came.
   if (tid < 2 * Prep::threads) {

@@ -13,7 +13,7 @@
 ///   Smem       an address in the CTA's shared memory (32-bit window). Kernel bodies get the base from their
 ///              caller.
 ///   threads    thread(), block() and blocks() name the caller; `lane` is thread() % 32.
-///   collective ldmatrix*, stmatrix*, transposed, mma*, any, warp_sync: 32 lanes of a warp. wgmma*,
+///   collective ldmatrix*, stmatrix*, transposed, mma*, any, largest, warp_sync: 32 lanes of a warp. wgmma*,
 ///              registers_*: 4 warps of a warpgroup. barrier(id, n): the n threads that name this id,
 ///              1 <= id <= 15.
 ///   wgmma      asynchronous from wgmma_fence to wgmma_wait; accumulators and A registers are untouched
@@ -76,6 +76,8 @@ FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from) {
 }
 FLA_DEVICE bool any(bool x) { return __any_sync(0xffffffffu, x); }
 FLA_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+/// The largest x of the warp's lanes.
+FLA_DEVICE std::uint32_t largest(std::uint32_t x) { return __reduce_max_sync(0xffffffffu, x); }
 FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -345,7 +347,16 @@ FLA_DEVICE float rsqrt_of(float x) {
 FLA_DEVICE float fma_of(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 FLA_DEVICE float bits_f32(std::uint32_t x) { return __uint_as_float(x); }
 FLA_DEVICE std::uint32_t f32_bits(float x) { return __float_as_uint(x); }
-/// Two 16-bit numbers, the first one in the low half. f16 clamps to its largest finite value.
+/// The larger one; of a number and NaN the number.
+FLA_DEVICE float max_of(float a, float b) { return fmaxf(a, b); }
+/// The larger magnitude in each half: `most` without signs, x as 16-bit numbers of one format. NaN is the
+/// largest.
+FLA_DEVICE std::uint32_t max_magnitude(std::uint32_t most, std::uint32_t x) {
+  std::uint32_t r;
+  asm("max.u16x2 %0, %1, %2;" : "=r"(r) : "r"(most), "r"(x & 0x7fff7fffu));
+  return r;
+}
+/// Two 16-bit numbers, the first one in the low half. f16 clamps to its largest finite value; NaN stays NaN.
 FLA_DEVICE std::uint32_t pack_f16(float lo, float hi) {
   std::uint32_t r;
   asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));

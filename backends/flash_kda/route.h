@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "backends/flash_kda/flash.h"
 #include "backends/flash_kda/forward.cuh"
@@ -45,6 +46,16 @@ inline bool has_boxes(const States& x) {
   return x.data && reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.slots > 0 &&
          x.slots < std::int64_t{1} << 31 && fits(x.slots, x.slot) && fits(2, x.head) &&
          ((x.key == 1 && fits(2, x.value)) || (x.value == 1 && fits(2, x.key)));
+}
+/// With as many slots for first states as the pool has, whatever of it is given: without an initial_state
+/// final_state's, without both as many as a sequence may name.
+inline KdaCall with_pool(KdaCall call) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();  // no device holds more
+  if (!call.initial_state.data)
+    call.initial_state.slots = call.final_state.data ? call.final_state.slots : most;
+  call.initial_state.slots = std::min(call.initial_state.slots, most);
+  call.final_state.slots = call.final_state.data ? std::min(call.final_state.slots, most) : 0;
+  return call;
 }
 /// At most: a sequence's last chunk may be short.
 inline std::int64_t chunks_at_most(const KdaCall& call) {

@@ -11,7 +11,7 @@
 ///             parts.
 /// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
 ///
-///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> three stages
+///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> three stages; two warps scan V (range.cuh)
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
 ///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
@@ -22,9 +22,13 @@ struct Part {
   static constexpr std::uint32_t threads = 384;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
-                                 stage = gamma + 1024;
-  static constexpr std::uint32_t transition = stages * stage;    // [2 halves][128 rows][128 bytes]
-  static constexpr std::uint32_t bars = transition + 4 * kTile;  // full[stages], empty[stages]
+                                 odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
+  static constexpr std::uint32_t transition = stages * stage;  // [2 halves][128 rows][128 bytes]
+  // full, empty, v_full: 8 bytes [stages]
+  static constexpr std::uint32_t bars = transition + 4 * kTile;
+  static constexpr std::uint32_t largest = bars + 128;    // u32 [stages][2 halves of V]
+  static constexpr std::uint32_t agreement = bars + 256;  // u32 [2 warpgroups][4 warps]
+  static constexpr std::uint32_t scanning = 64;           // threads
   static constexpr std::uint32_t bytes = bars + 1024;
 };
 
@@ -36,12 +40,16 @@ FLA_BOTH constexpr std::int32_t parts_of(std::int32_t items, std::int32_t segmen
 template <Half16 type>
 FLA_DEVICE void part(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), lane = tid & 31;
-  const Smem full = smem + Part::bars, empty = full + 8 * Part::stages;
+  const Smem full = smem + Part::bars, empty = full + 8 * Part::stages, v_full = empty + 8 * Part::stages;
+  const Schedule& schedule = p.schedule;
+  const std::int32_t offsets = schedule.items * (p.segments.count - 1);
+  const bool values = std::int32_t(block()) < offsets;  // R, not P
   let_next_kernel_come();
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Part::stages; ++i) {
-      mbar_init(full + 8 * i, 1);
+      mbar_init(full + 8 * i, 1 + (values ? Part::scanning : 0));
       mbar_init(empty + 8 * i, 256);  // every lane has read
+      mbar_init(v_full + 8 * i, 1);
     }
     mbar_init_fence();
     prefetch(&p.v);
@@ -49,9 +57,6 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   barrier(9, Part::threads);
   wait_for_kernel_before();
 
-  const Schedule& schedule = p.schedule;
-  const std::int32_t offsets = schedule.items * (p.segments.count - 1);
-  const bool values = std::int32_t(block()) < offsets;  // R, not P
   const std::int32_t job = values ? block() : block() - offsets + schedule.items;
   const Item item = item_of(p, job % schedule.items);
   const Segment segment = segment_of(p, job, item.chunks);
@@ -67,15 +72,31 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         if (c - segment.first >= std::int32_t(Part::stages)) mbar_wait(empty + 8 * at, phase ^ 1, patience);
         const std::uint8_t* const from =
             schedule.packets + packet_of(schedule, segment.item, c, 0) * Packet::bytes;
-        mbar_expect(bar, 4 * kTile + 512 + (values ? 2 * kTile : 0));
+        mbar_expect(bar, 4 * kTile + State::tail);
         bulk_load(stage + Part::kt, from + Packet::kt, 2 * kTile, bar);
         bulk_load(stage + Part::kr, from + Packet::kr, 2 * kTile, bar);
-        bulk_load(stage + Part::gamma, from + Packet::gamma, 512, bar);
-        if (values)
+        bulk_load(stage + Part::gamma, from + Packet::gamma, State::tail, bar);
+        if (values) {
+          mbar_expect(v_full + 8 * at, 2 * kTile);
           for (int h = 0; h < 2; ++h)
-            tma_load(stage + Part::v + h * kTile, &p.v, bar, 64 * h, item.head, item.begin + c * kChunk,
-                     item.batch);
+            tma_load(stage + Part::v + h * kTile, &p.v, v_full + 8 * at, 64 * h, item.head,
+                     item.begin + c * kChunk, item.batch);
+        }
         if (++at == Part::stages) at = 0, phase ^= 1;
+      }
+    } else if (warp >= 2 && values && needed) {
+      const std::uint32_t half = warp - 2;
+      Turn<Part::stages> turn;
+      for (std::int32_t c = segment.first; c < segment.last; ++c, turn.next()) {
+        const Smem tile = smem + turn.at * Part::stage + Part::v + half * kTile;
+        mbar_wait(v_full + 8 * turn.at, turn.phase, patience);
+        warp_sync();
+        const std::uint32_t early = largest_value(tile, 0, kChunk, lane),
+                            late = largest_value(tile, kChunk / 2, kChunk, lane);
+        std::uint32_t most = early > late ? early : late;
+        if (64 * half >= std::uint32_t(p.call.V)) most = kSmallValue<type>;  // columns that nobody has
+        if (lane == 0) store(smem + Part::largest + 8 * turn.at + 4 * half, most);
+        mbar_arrive(full + 8 * turn.at);
       }
     }
   } else {
@@ -83,7 +104,10 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
     if (needed) {
       const std::uint32_t wg = (warp >> 2) - 1, w4 = warp & 3, t = lane & 3, local = w4 * 32 + lane;
       const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
+      const Agreement agreement{smem + Part::agreement + 16 * wg, 1 + wg, w4, lane};
       float s[64];
+      std::int32_t gauge = 0;
+      bool looks = values;  // P begins as the identity, and stays near it
       if (!values) {
 #pragma unroll
         for (int i = 0; i < 64; ++i)
@@ -100,7 +124,13 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         mbar_wait(full + 8 * at, phase, patience);
         warp_sync();
         std::uint32_t a[32];
-        pack_then_decay(s, a, stage + Part::gamma, t);
+        const std::uint32_t odd = uniform(load_u32(stage + Part::odd));
+        pack_state(s, a);
+        if (looks || odd != 0 || (c & (kLookEvery - 1)) == 0) {
+          rarely();
+          look_at_state(agreement, s, a, gauge);
+        }
+        decay(s, stage + Part::gamma, t);
         float y[32];
         const std::uint64_t kt = k_major(stage + Part::kt), kr = mn_major(stage + Part::kr);
         keep(a);
@@ -109,22 +139,32 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 #pragma unroll
         for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
         wgmma_commit();
-        std::uint32_t v[16];
+        std::uint32_t v[16], ya[16], most = kSmallValue<type>;
+        const Smem from = stage + Part::v + wg * kTile + fragment;
         if (values) {  // a segment that is not an item's last has whole chunks only
 #pragma unroll
-          for (int j = 0; j < 4; ++j)
-            ldmatrix_trans(v + 4 * j, stage + Part::v + wg * kTile + fragment + j * 2048);
+          for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
+          most = uniform(load_u32(smem + Part::largest + 8 * at + 4 * wg));
         } else {
 #pragma unroll
           for (int i = 0; i < 16; ++i) v[i] = 0;
         }
+        looks = odd != 0 || (values && (gauge != 0 || !is_plain_value<type>(most)));
         wgmma_wait<0>();
         keep(y);
-        std::uint32_t ya[16];
+        float lost[2] = {kChunk, kChunk};
+        if (looks) {
+          rarely();
+          const OddValues<type> odd_values{from, stage + Part::odd, values ? kChunk : 0, lane};
+          odd_factors(agreement, odd_values, y, gauge, ya, v,
+                      [&](std::int32_t change) { times_power(s, change); });
+          if (most >= kInfiniteValue<type>) odd_values.find_lost(lost);
+        } else {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) {
-          const F2 x = unpack<type>(v[i]);
-          ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+          for (int i = 0; i < 16; ++i) {
+            const F2 x = unpack<type>(v[i]);
+            ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+          }
         }
         keep(ya);
         wgmma_fence();
@@ -133,9 +173,15 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         wgmma_commit();
         wgmma_wait<0>();
         keep(s);
+        if (looks) {
+          rarely();
+#pragma unroll
+          for (int i = 0; i < 64; ++i) s[i] = lost[i >> 1 & 1] < kChunk ? kNaN : s[i];
+        }
         mbar_arrive(empty + 8 * at);
         if (++at == Part::stages) at = 0, phase ^= 1;
       }
+      times_power(s, -gauge);
       if (values) {
         image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
       } else {
@@ -162,7 +208,7 @@ struct Combine {
   static constexpr std::uint32_t threads = 128;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t transition = 0, image = 4 * kTile, stage = 8 * kTile;
-  static constexpr std::uint32_t full = stages * stage;
+  static constexpr std::uint32_t full = stages * stage, agreement = full + 64;
   static constexpr std::uint32_t bytes = full + 1024;
 };
 static_assert(Combine::stage - Combine::image == 64 * 4 * Combine::threads);
@@ -192,14 +238,17 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   for (std::uint32_t i = 0; i < Combine::stages; ++i) load(static_cast<std::int32_t>(1 + i), i);
   Patience patience;
   Turn<Combine::stages> turn;
+  const Agreement agreement{smem + Combine::agreement, 2, tid >> 5, tid & 31};
   float s[64];
   image_load(image_of(p, index, 1, wg), tid, s);
   for (std::int32_t step = 1; step <= steps; ++step) {
     const Smem stage = smem + turn.at * Combine::stage;
     std::uint32_t a[32], rest[32];
+    std::int32_t gauge = 0;
+    pack_state(s, a);
+    look_at_state(agreement, s, a, gauge);
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
-      a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
       const F2 x = unpack_f16(a[i]);
       rest[i] = pack_f16(s[2 * i] - x.x, s[2 * i + 1] - x.y);
     }
@@ -207,6 +256,10 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
     warp_sync();
 #pragma unroll
     for (int i = 0; i < 64; ++i) s[i] = load_f32(stage + Combine::image + 4 * (Combine::threads * i + tid));
+    if (gauge != 0) {
+      rarely();
+      times_power(s, gauge);
+    }
     const std::uint64_t transition = k_major(stage + Combine::transition);
     keep(a);
     keep(rest);
@@ -222,6 +275,10 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
     keep(s);
     keep(a);
     keep(rest);
+    if (gauge != 0) {
+      rarely();
+      times_power(s, -gauge);
+    }
     barrier(1, Combine::threads);  // everybody has read the stage
     load(step + static_cast<std::int32_t>(Combine::stages), turn.at);
     turn.next();

@@ -31,7 +31,10 @@ struct State {
   // prep runs beside, a copy takes longer than a chunk.
   static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
   static constexpr std::uint32_t kt = 0, qh = 2 * kTile, gamma = 4 * kTile, first = gamma + 1024;
-  static constexpr std::uint32_t opening = gamma + 512;  // u32 [4]: tokens, first chunk, last chunk, bits:
+  // As in a packet: gamma, and what range.cuh wants.
+  static constexpr std::uint32_t tail = Packet::end - Packet::gamma,
+                                 odd = gamma + Packet::odd - Packet::gamma;
+  static constexpr std::uint32_t opening = gamma + tail;  // u32 [4]: tokens, first chunk, last chunk, bits:
   // the first state comes by TMA, or is zero; the last one leaves by TMA; the sequence is skipped; no more
   // items
   static constexpr std::uint32_t comes = 1, zero = 2, leaves = 4, skipped = 8, closes = 16;
@@ -47,9 +50,13 @@ struct State {
   static constexpr std::uint32_t seen = bars + 128,
                                  read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
-  static constexpr std::uint32_t ticks = bars + 144;  // probe builds
+  static constexpr std::uint32_t v_full = bars + 136;     // [rests]: V is there, to be scanned
+  static constexpr std::uint32_t largest = bars + 160;    // u32 [rests][2 halves of V][2 halves of the chunk]
+  static constexpr std::uint32_t agreement = bars + 192;  // u32 [2 warpgroups][4 warps]
+  static constexpr std::uint32_t ticks = bars + 256;      // probe builds
   static constexpr std::uint32_t bytes = bars + 1024;
 };
+static_assert(State::opening + 16 <= State::first && State::opening % 16 == 0);
 static_assert(State::bytes + 1024 <= 232448);
 
 /// A place in a ring of mbarriers, and the phase it is in.
@@ -96,7 +103,7 @@ FLA_DEVICE void state_load(const Params& p, std::int64_t slot, std::int32_t head
 }
 
 FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t head, std::uint32_t v,
-                            std::uint32_t t, const float (&s)[64]) {
+                            std::uint32_t t, float unit, const float (&s)[64]) {
   const States& states = p.call.final_state;
   if (!states.data || slot < 0 || v >= std::uint32_t(p.call.V)) return;
   float* const to = static_cast<float*>(states.data) + slot * states.slot + head * states.head +
@@ -110,14 +117,15 @@ FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t hea
     if (pairs) {
 #pragma unroll
       for (int n = 8 * half; n < 8 * half + 8; ++n) {
-        *reinterpret_cast<F2*>(to + 8 * n) = F2{s[4 * n] * 16, s[4 * n + 1] * 16};
-        *reinterpret_cast<F2*>(to + down + 8 * n) = F2{s[4 * n + 2] * 16, s[4 * n + 3] * 16};
+        *reinterpret_cast<F2*>(to + 8 * n) = F2{s[4 * n] * unit, s[4 * n + 1] * unit};
+        *reinterpret_cast<F2*>(to + down + 8 * n) = F2{s[4 * n + 2] * unit, s[4 * n + 3] * unit};
       }
     } else {
 #pragma unroll
       for (int n = 8 * half; n < 8 * half + 8; ++n)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) to[(8 * n + (i & 1)) * states.key + (i >> 1) * down] = s[4 * n + i] * 16;
+        for (int i = 0; i < 4; ++i)
+          to[(8 * n + (i & 1)) * states.key + (i >> 1) * down] = s[4 * n + i] * unit;
     }
   }
 }
@@ -161,20 +169,18 @@ FLA_DEVICE void boxes_load(bool keys, Smem low, Smem high, std::uint32_t wg, std
   });
 }
 FLA_DEVICE void boxes_store(bool keys, Smem low, Smem high, std::uint32_t wg, std::uint32_t w4,
-                            std::uint32_t lane, const float (&s)[64]) {
+                            std::uint32_t lane, float unit, const float (&s)[64]) {
   for_boxes(keys, low, high, wg, w4, lane, [&](Smem at, int i) {
     if (keys)
-      store(at, F2{s[i] * 16, s[i + 1] * 16});
+      store(at, F2{s[i] * unit, s[i + 1] * unit});
     else
-      store(at, s[i] * 16);
+      store(at, s[i] * unit);
   });
 }
 
-/// The state before the chunk as an A operand, then what the chunk's decay leaves of it. The decay comes
-/// before the products are issued: touching accumulators while a group is in flight makes ptxas wait for it.
-FLA_DEVICE void pack_then_decay(float (&s)[64], std::uint32_t (&a)[32], Smem gamma, std::uint32_t t) {
-#pragma unroll
-  for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
+/// What the chunk's decay leaves of the state. Before the products are issued: touching accumulators while a
+/// group is in flight makes ptxas wait for it.
+FLA_DEVICE void decay(float (&s)[64], Smem gamma, std::uint32_t t) {
   const Smem from = kept(gamma + 8 * t);  // so that the loads have it and an offset
 #pragma unroll
   for (int n = 0; n < 16; ++n) {
@@ -229,8 +235,7 @@ FLA_DEVICE void state_comes(const Params& p, Smem stage, Smem full, std::uint32_
                             const Slots& slots) {
   mbar_expect(full, 2 * State::box);
   for (std::uint32_t i = 0; i < 2; ++i)
-    tma_load(stage + i * State::box, &p.first_state, full, 32 * (2 * half + i), 0, item.head,
-             static_cast<std::int32_t>(slots.read));
+    tma_load(stage + i * State::box, &p.first_state, full, 32 * (2 * half + i), 0, item.head, slots.read);
 }
 
 /// Until nobody reads the stage any more, and a last state has left it.
@@ -238,6 +243,8 @@ FLA_DEVICE void wait_for_stage(Smem empty, std::uint32_t phase, Patience& patien
   mbar_wait(empty, phase ^ 1, patience);
   fence_async_shared();
 }
+
+inline constexpr std::uint32_t kScanning = 128;  ///< threads that scan V
 
 /// Warpgroup 0, warps 0 and 3, one thread each: the first parts of packets; the rest and V.
 FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t stream) {
@@ -266,13 +273,13 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t strea
       const std::uint8_t* const packet =
           p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
       wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
-      mbar_expect(full, 4 * kTile + 512);
+      mbar_expect(full, 4 * kTile + State::tail);
       if (p.schedule.ready) {
         wait_shared_at_least(smem + State::seen, number + 1, patience);
         fence_async_global();
       }
       bulk_load(stage + State::kt, packet + Packet::kt, 4 * kTile, full);
-      bulk_load(stage + State::gamma, packet + Packet::gamma, 512, full);
+      bulk_load(stage + State::gamma, packet + Packet::gamma, State::tail, full);
       turn.next();
     }
   });
@@ -292,33 +299,60 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
   for_jobs(p, stream, [&](std::int32_t index, const Item& item, const Segment& segment) {
     const Slots slots = slots_of(p.call, item.n);
     wait(0);
-    if (ways_of(p, segment, slots) & State::comes)
+    if (ways_of(p, segment, slots) & State::comes) {
       state_comes(p, smem + State::rest_at + State::rest * turn.at, smem + State::rest_full + 8 * turn.at, 1,
                   item, slots);
-    else
-      mbar_arrive(smem + State::rest_full + 8 * turn.at);
+      mbar_arrive(smem + State::rest_full + 8 * turn.at, kScanning);
+    } else {
+      mbar_arrive(smem + State::rest_full + 8 * turn.at, 1 + kScanning);
+    }
     turn.next();
     for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
-      const Smem full = smem + State::rest_full + 8 * turn.at,
+      const Smem full = smem + State::rest_full + 8 * turn.at, v_full = smem + State::v_full + 8 * turn.at,
                  stage = smem + State::rest_at + State::rest * turn.at;
       const std::uint8_t* const packet =
           p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
       wait(1);
-      mbar_expect(full, 5 * kTile);
+      mbar_expect(v_full, 2 * kTile);
       for (int h = 0; h < 2; ++h)
-        tma_load(stage + State::v + h * kTile, &p.v, full, 64 * h, item.head, item.begin + c * kChunk,
+        tma_load(stage + State::v + h * kTile, &p.v, v_full, 64 * h, item.head, item.begin + c * kChunk,
                  item.batch);
       if (p.schedule.ready) {
         wait_shared_at_least(smem + State::seen, number + 1, patience);
         fence_async_global();
       }
+      mbar_expect(full, 3 * kTile);
       bulk_load(stage + State::kr, packet + Packet::kr, 3 * kTile, full);
       turn.next();
     }
   });
   wait(0);
-  mbar_arrive(smem + State::rest_full + 8 * turn.at);
+  mbar_arrive(smem + State::rest_full + 8 * turn.at, 1 + kScanning);
   store_release_shared(smem + State::read, State::all_read);
+}
+/// Warpgroup 4: the largest magnitudes of V, a half of its columns and of the chunk's tokens a warp; then the
+/// stage is full.
+template <Half16 type>
+FLA_DEVICE void state_scans(const Params& p, Smem smem, std::int32_t stream, std::uint32_t w4,
+                            std::uint32_t lane) {
+  Patience patience;
+  Turn<State::rests> turn;
+  std::uint32_t phases = 0;  // a bit a stage
+  const std::uint32_t half = w4 >> 1, first = 32 * (w4 & 1);
+  for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
+    turn.next();  // the opening
+    for (std::int32_t c = segment.first; c < segment.last; ++c) {
+      const Smem tile = smem + State::rest_at + State::rest * turn.at + State::v + half * kTile;
+      mbar_wait(smem + State::v_full + 8 * turn.at, phases >> turn.at & 1, patience);
+      phases ^= 1u << turn.at;
+      warp_sync();
+      std::uint32_t most = largest_value(tile, first, item.tokens - c * kChunk, lane);
+      if (64 * half >= std::uint32_t(p.call.V)) most = kSmallValue<type>;  // columns that nobody has
+      if (lane == 0) store(smem + State::largest + 16 * turn.at + 4 * w4, most);
+      mbar_arrive(smem + State::rest_full + 8 * turn.at);
+      turn.next();
+    }
+  });
 }
 /// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never wait
 /// for memory.
@@ -389,7 +423,7 @@ FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
       tma_store(&p.last_state,
                 smem + (i < 2 ? State::first * first.at : State::rest_at + State::rest * rest.at) +
                     (i & 1) * State::box,
-                32 * i, 0, item.head, static_cast<std::int32_t>(slots.write));
+                32 * i, 0, item.head, slots.write);
     bulk_commit();
     bulk_wait_read();
     mbar_arrive(smem + State::first_empty + 8 * first.at, 256);
@@ -414,7 +448,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
   Turn<State::firsts> first;
   Turn<State::rests> rest;
 
-  float s[64];
+  float s[64];             // times 2^gauge / 16
+  std::int32_t gauge = 0;  // range.cuh
+  const auto agreement = [&] { return Agreement{smem + State::agreement + 16 * wg, 1 + wg, w4, kept(lane)}; };
   std::uint32_t ways = 0;  // of the job before, then of this one
   for (std::int32_t job = stream;; job += schedule.streams) {
     if (p.segments.count > 1)
@@ -441,7 +477,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         boxes_load(p.call.initial_state.key == 1, stage, other, wg, w4, kept(lane), next);
       barrier(8, 256);  // with other axes a thread writes where another one reads
       if (before & State::leaves)
-        boxes_store(p.call.final_state.key == 1, stage, other, wg, w4, kept(lane), s);
+        boxes_store(p.call.final_state.key == 1, stage, other, wg, w4, kept(lane), power(4 - gauge), s);
       warp_sync();
       if (before & State::leaves) {
         if (lane == 0) mbar_arrive(smem + State::left + 8 * rest.at);
@@ -453,6 +489,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       rest.next();
 #pragma unroll
       for (int i = 0; i < 64; ++i) s[i] = next[i];
+      gauge = 0;
     }
     if (ways & State::closes) break;
     if (!(ways & (State::comes | State::zero))) {
@@ -480,6 +517,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         mbar_arrive(smem + State::o_full + 8 * at);  // the proxy fence is the storing warp's: it has time
     };
 
+    bool looks = true;  // at the state of the next chunk
     for (std::int32_t c = begin; c < end; ++c, ++number) {
       const Smem stage = smem + State::first * first.at,
                  later = smem + State::rest_at + State::rest * rest.at;
@@ -488,7 +526,13 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(1);
 
       std::uint32_t a[32];
-      pack_then_decay(s, a, stage + State::gamma, kept(lane) & 3);
+      looks = looks || (c & (kLookEvery - 1)) == 0 || uniform(load_u32(stage + State::odd)) != 0;
+      pack_state(s, a);
+      if (looks) {
+        rarely();
+        look_at_state(agreement(), s, a, gauge);
+      }
+      decay(s, stage + State::gamma, kept(lane) & 3);
       float y[32], o[32];
       const std::uint64_t kt = k_major(stage + State::kt), qh = k_major(stage + State::qh);
       keep(a);
@@ -506,52 +550,96 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
       warp_sync();
       probe.mark(3);
+      const auto largest_of_chunk = [&] {
+        const U2 scanned = load_u32x2(smem + State::largest + 16 * rest.at + 8 * wg);
+        return uniform(scanned.x > scanned.y ? scanned.x : scanned.y);
+      };
+      looks = uniform(load_u32(stage + State::odd)) != 0 || gauge != 0 ||
+              !is_plain_value<type>(largest_of_chunk());
       wgmma_wait<1>();
       keep(y);
       probe.mark(5);
 
-      // Y^T. V comes as late as it is wanted: earlier it would take registers.
-      std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1)
-      const auto subtract = [&]<bool whole> {
-        const Smem values = later + State::v + wg * kTile + fragment();
-        const std::int32_t rows = tokens - c * kChunk;
+      std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
+      const auto multiply = [&] {
+        const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
+        keep(ya);
+        keep(v);
+        wgmma_fence();
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          ldmatrix_trans(v + 4 * j, values + j * 2048);
+        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
+        wgmma_commit();
 #pragma unroll
-          for (int i = 4 * j; i < 4 * j + 4; ++i) {
-            if constexpr (!whole) {  // past the end there may be anything
-              const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
-              v[i] = token + 1 < rows ? v[i] : token < rows ? v[i] & 0xffff : 0;
-            }
-            const F2 x = unpack<type>(v[i]);
-            ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
-            v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
+        for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
+        wgmma_commit();
+      };
+      if (looks) {
+        rarely();
+        wgmma_wait<0>();
+        keep(o);
+        const OddValues<type> odd_values{later + State::v + wg * kTile + fragment(), stage + State::odd,
+                                         tokens - c * kChunk, kept(lane)};
+        odd_factors(agreement(), odd_values, y, gauge, ya, v, [&](std::int32_t change) {
+          times_power(s, change);
+          times_power(o, change);
+        });
+        multiply();
+        wgmma_wait<0>();
+        keep(s);
+        keep(o);
+        times_power(o, -gauge);
+        if (odd_values.scaled()) {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) {
+            const F2 scale = odd_values.scale(i, Packet::o_scale);
+            o[2 * i] *= scale.x, o[2 * i + 1] *= scale.y;
           }
         }
-      };
-      if (tokens - c * kChunk >= std::int32_t(kChunk))
-        subtract.template operator()<true>();
-      else
-        subtract.template operator()<false>();
-      keep(ya);
-      keep(v);
-      const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
-      wgmma_fence();
+        if (largest_of_chunk() >= kInfiniteValue<type>) {
+          float lost[2];
+          odd_values.find_lost(lost);
 #pragma unroll
-      for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
-      wgmma_commit();
+          for (int i = 0; i < 32; ++i)
+            o[i] = static_cast<float>(odd_values.token(i >> 1) + (i & 1)) < lost[i >> 1 & 1] ? o[i] : kNaN;
 #pragma unroll
-      for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
-      wgmma_commit();
-      probe.mark(4);
-      wgmma_wait<2>();  // Kt and Qh are done with
-      mbar_arrive(smem + State::first_empty + 8 * first.at);
-      first.next();
-      probe.mark(6);
-      wgmma_wait<0>();
-      keep(s);
-      keep(o);
+          for (int i = 0; i < 64; ++i) s[i] = lost[i >> 1 & 1] < kChunk ? kNaN : s[i];
+        }
+        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        first.next();
+      } else {
+        // V comes as late as it is wanted: earlier it would take registers.
+        const auto subtract = [&]<bool whole> {
+          const Smem values = later + State::v + wg * kTile + fragment();
+          const std::int32_t rows = tokens - c * kChunk;
+#pragma unroll
+          for (int j = 0; j < 4; ++j) {
+            ldmatrix_trans(v + 4 * j, values + j * 2048);
+#pragma unroll
+            for (int i = 4 * j; i < 4 * j + 4; ++i) {
+              if constexpr (!whole) {  // past the end there may be anything
+                const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
+                v[i] = token + 1 < rows ? v[i] : token < rows ? v[i] & 0xffff : 0;
+              }
+              const F2 x = unpack<type>(v[i]);
+              ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+              v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
+            }
+          }
+        };
+        if (tokens - c * kChunk >= kChunk)
+          subtract.template operator()<true>();
+        else
+          subtract.template operator()<false>();
+        multiply();
+        probe.mark(4);
+        wgmma_wait<2>();  // Kt and Qh are done with
+        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        first.next();
+        probe.mark(6);
+        wgmma_wait<0>();
+        keep(s);
+        keep(o);
+      }
       probe.mark(7);
 
       mbar_arrive(smem + State::rest_empty + 8 * rest.at);
@@ -570,7 +658,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     if (!(ways & (State::leaves | State::skipped))) {
       const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
       if (segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks).ends)
-        state_store(p, slots_of(p.call, item.n).write, item.head, v_row(kept(lane)), kept(lane) & 3, s);
+        state_store(p, slots_of(p.call, item.n).write, item.head, v_row(kept(lane)), kept(lane) & 3,
+                    power(4 - gauge), s);
     }
     probe.mark(9);
   }

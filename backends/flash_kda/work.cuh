@@ -88,17 +88,19 @@ FLA_DEVICE std::int64_t index_at(const Indices& indices, std::int64_t i) {
                       : static_cast<const std::int32_t*>(indices.data)[at];
 }
 
-/// Where sequence n's states are; negative: nowhere.
+/// Where sequence n's states are; negative: nowhere. Of a call as with_pool gives it.
 struct Slots {
-  std::int64_t read, write;
+  std::int32_t read, write;
 };
+FLA_DEVICE std::int32_t slot_in(const States& pool, std::int64_t index) {
+  return static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(pool.slots)
+             ? static_cast<std::int32_t>(index)
+             : -1;
+}
 FLA_DEVICE Slots slots_of(const KdaCall& call, std::int64_t n) {
-  Slots slots{n, n};
-  if (call.read_slots.data) slots.read = slots.write = index_at(call.read_slots, n);
-  if (call.write_slots.data) slots.write = index_at(call.write_slots, n);
-  if (call.initial_state.data && slots.read >= call.initial_state.slots) slots.read = -1;
-  if (call.final_state.data && slots.write >= call.final_state.slots) slots.write = -1;
-  return slots;
+  const std::int64_t read = call.read_slots.data ? index_at(call.read_slots, n) : n;
+  const std::int32_t slot = slot_in(call.initial_state, read);
+  return {slot, slot_in(call.final_state, call.write_slots.data ? index_at(call.write_slots, n) : read)};
 }
 
 }  // namespace fla::flash_kda

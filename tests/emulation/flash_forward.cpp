@@ -36,6 +36,7 @@ class Placed {
       args_.*argument = copied(given.*argument);
     for (TensorView KdaArgs::*state : {&KdaArgs::initial_state, &KdaArgs::final_state})
       args_.*state = copied(given.*state, state_offset());
+    if (forward.without_initial_state) args_.initial_state = {};
     if (forward.in_place) args_.final_state = args_.initial_state;
     std::ranges::copy(forward.cu_seqlens, args_.cu_seqlens.as<std::int64_t>());
     std::ranges::copy(forward.state_indices, args_.state_indices.as<std::int64_t>());
@@ -196,6 +197,7 @@ TensorMap map_of(const KdaCall& call, const cuda::States& states) {
 
 ForwardResult run(const Forward& forward, const Options& options) {
   const cases::KdaCase made = cases::make_kda_case(forward.spec);
+  if (forward.change) forward.change(made.args);
   Device device;
   const Placed placed(device, forward, made.args);
   const KdaArgs& args = placed.args();
@@ -213,7 +215,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   const flash_kda::Workspace workspace = flash_kda::workspace_of(call, route, memory.data());
 
   flash_kda::Params params{};
-  params.call = call;
+  params.call = flash_kda::with_pool(call);
   params.schedule = workspace.schedule;
   params.segments = workspace.segments;
   params.gate_f32 = args.g.dtype() == DType::f32;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -14,12 +15,14 @@
 namespace fla::emulation {
 
 struct Forward {
-  cases::KdaSpec spec{};        ///< K and V of 64 or 128, dtype bf16 or f16
-  std::int64_t beyond = 0;      ///< tokens after the last packed sequence, all NaN
-  bool fused = false;           ///< q, k, v, g and beta are slices of one row a token, with NaN beside them
-  bool in_place = false;        ///< final_state is initial_state's memory
-  bool crooked_states = false;  ///< states begin four bytes after where TMA could take them
+  cases::KdaSpec spec{};    ///< K and V of 64 or 128, dtype bf16 or f16
+  std::int64_t beyond = 0;  ///< tokens after the last packed sequence, all NaN
+  bool fused = false;       ///< q, k, v, g and beta are slices of one row a token, with NaN beside them
+  bool in_place = false;    ///< final_state is initial_state's memory
+  bool without_initial_state = false;  ///< of a pool: only final_state is given
+  bool crooked_states = false;         ///< states begin four bytes after where TMA could take them
   bool keep_packets = false;
+  std::function<void(const KdaArgs&)> change{};  ///< of the case's contents, before it is run and compared
   // Other contents, after which results are not compared with anything:
   std::vector<std::int64_t> cu_seqlens{}, state_indices{}, state_write_indices{};
   /// Prep and state one after the other with all packets kept (0 streams), or at once with `streams` CTAs for

@@ -20,7 +20,8 @@ std::uint32_t processor_index();
 std::uint32_t grid_size();
 void warp_sync(Site site);
 bool any(bool x, Site site);
-/// The first lane for which x is true; 32: none.
+/// The largest x of the warp's lanes.
+std::uint32_t largest(std::uint32_t x, Site site);
 float shuffle_xor(float x, int mask, Site site);
 std::int32_t shuffle(std::int32_t x, std::uint32_t from, Site site);
 std::uint32_t from_first_lane(std::uint32_t x, Site site);

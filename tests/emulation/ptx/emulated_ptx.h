@@ -40,6 +40,7 @@ FLA_DEVICE float shuffle_xor(float x, int mask, FLA_SITE) {
 FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from, FLA_SITE) {
   return emulation::shuffle(x, from, {file, line});
 }
+FLA_DEVICE std::uint32_t largest(std::uint32_t x, FLA_SITE) { return emulation::largest(x, {file, line}); }
 FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier(id, threads, {file, line});
 }
@@ -171,11 +172,13 @@ FLA_DEVICE std::uint32_t transposed(std::uint32_t x, FLA_SITE) {
 // ---- numbers
 
 using emulation::ex2;
+using emulation::max_magnitude;
 using emulation::pack_bf16;
 using emulation::pack_f16;
 using emulation::rcp;
 using emulation::scale_f16;
 FLA_DEVICE float rsqrt_of(float x) { return emulation::rsqrt(x); }
+FLA_DEVICE float max_of(float a, float b) { return std::fmax(a, b); }
 FLA_DEVICE float fma_of(float a, float b, float c) { return std::fma(a, b, c); }
 FLA_DEVICE float bits_f32(std::uint32_t x) { return std::bit_cast<float>(x); }
 FLA_DEVICE std::uint32_t f32_bits(float x) { return std::bit_cast<std::uint32_t>(x); }
