@@ -94,18 +94,19 @@ FLA_DEVICE std::uint32_t largest_value(Smem tile, std::uint32_t first, std::int3
   return largest(low > high ? low : high);
 }
 
-/// How four warps of a warpgroup agree: a place in shared memory for a number of each, and a named barrier.
+/// How four warps of a warpgroup agree on a number: each has a place for its own, in shared memory. Whoever
+/// uses one again knows that all have read it.
 struct Agreement {
+  static constexpr std::uint32_t bytes = 64;  ///< four numbers: of look_at_state and odd_factors two each
   Smem at;
   std::uint32_t barrier_id, w4, lane;
 
   /// The largest of all threads' x.
-  FLA_DEVICE std::uint32_t largest_of(std::uint32_t x) const {
+  FLA_DEVICE std::uint32_t largest_of(std::uint32_t x, std::uint32_t which) const {
     x = largest(x);
-    if (lane == 0) store(at + 4 * w4, x);
+    if (lane == 0) store(at + 16 * which + 4 * w4, x);
     barrier(barrier_id, 128);
-    const U4 all = load_u32x4(at);
-    barrier(barrier_id, 128);  // it may be written again
+    const U4 all = load_u32x4(at + 16 * which);
     const std::uint32_t low = all.x > all.y ? all.x : all.y, high = all.z > all.w ? all.z : all.w;
     return uniform(low > high ? low : high);
   }
@@ -123,7 +124,7 @@ FLA_DEVICE void look_at_state(const Agreement& agreement, float (&s)[64], std::u
   std::uint32_t most = 0;
 #pragma unroll
   for (int i = 0; i < 32; ++i) most = max_magnitude(most, a[i]);
-  most = agreement.largest_of((most & 0xffff) > most >> 16 ? most & 0xffff : most >> 16);
+  most = agreement.largest_of((most & 0xffff) > most >> 16 ? most & 0xffff : most >> 16, 0);
   if (most >= kSmallState && most < kLargeState) return;
   float exact = 0;
 #pragma unroll
@@ -131,7 +132,7 @@ FLA_DEVICE void look_at_state(const Agreement& agreement, float (&s)[64], std::u
     s[i] = is_finite(s[i]) ? s[i] : kNaN;
     exact = max_of(exact, bits_f32(magnitude_bits(s[i])));
   }
-  const std::uint32_t bits = agreement.largest_of(f32_bits(exact));
+  const std::uint32_t bits = agreement.largest_of(f32_bits(exact), 1);
   if (bits == 0) return;  // zero, or nothing but NaN
   const std::int32_t change = clamped(gauge + 7 - exponent_of(bits)) - gauge;
   times_power(s, change);
@@ -221,8 +222,8 @@ FLA_DEVICE void odd_factors(const Agreement& agreement, const OddValues<type>& v
     most_y = max_of(
         most_y, max_of(size(fma_of(left, 0.0625f, -y[2 * i])), size(fma_of(right, 0.0625f, -y[2 * i + 1]))));
   });
-  const std::uint32_t v_bits = agreement.largest_of(f32_bits(most_v)),
-                      y_bits = agreement.largest_of(f32_bits(most_y));
+  const std::uint32_t v_bits = agreement.largest_of(f32_bits(most_v), 2),
+                      y_bits = agreement.largest_of(f32_bits(most_y), 3);
   const std::int32_t of_v = exponent_of(v_bits), of_y = exponent_of(y_bits), most = of_v > of_y ? of_v : of_y;
   std::int32_t change = 0;
   if (!scaled && of_v - gauge >= -5 && of_v - gauge < 7 && of_y - gauge < 8)

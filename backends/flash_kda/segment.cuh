@@ -27,7 +27,7 @@ struct Part {
   // full, empty, v_full: 8 bytes [stages]
   static constexpr std::uint32_t bars = transition + 4 * kTile;
   static constexpr std::uint32_t largest = bars + 128;    // u32 [stages][2 halves of V]
-  static constexpr std::uint32_t agreement = bars + 256;  // u32 [2 warpgroups][4 warps]
+  static constexpr std::uint32_t agreement = bars + 256;  // [2 warpgroups][4 chunks, in turn]
   static constexpr std::uint32_t scanning = 64;           // threads
   static constexpr std::uint32_t bytes = bars + 1024;
 };
@@ -104,7 +104,9 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
     if (needed) {
       const std::uint32_t wg = (warp >> 2) - 1, w4 = warp & 3, t = lane & 3, local = w4 * 32 + lane;
       const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
-      const Agreement agreement{smem + Part::agreement + 16 * wg, 1 + wg, w4, lane};
+      const auto agreement = [&](std::int32_t c) {
+        return Agreement{smem + Part::agreement + (4 * wg + (c & 3)) * Agreement::bytes, 1 + wg, w4, lane};
+      };
       float s[64];
       std::int32_t gauge = 0;
       bool looks = values;  // P begins as the identity, and stays near it
@@ -128,7 +130,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         pack_state(s, a);
         if (looks || odd != 0 || (c & (kLookEvery - 1)) == 0) {
           rarely();
-          look_at_state(agreement, s, a, gauge);
+          look_at_state(agreement(c), s, a, gauge);
         }
         decay(s, stage + Part::gamma, t);
         float y[32];
@@ -156,7 +158,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         if (looks) {
           rarely();
           const OddValues<type> odd_values{from, stage + Part::odd, values ? kChunk : 0, lane};
-          odd_factors(agreement, odd_values, y, gauge, ya, v,
+          odd_factors(agreement(c), odd_values, y, gauge, ya, v,
                       [&](std::int32_t change) { times_power(s, change); });
           if (most >= kInfiniteValue<type>) odd_values.find_lost(lost);
         } else {
@@ -218,9 +220,8 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   let_next_kernel_come();
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Combine::stages; ++i) mbar_init(smem + Combine::full + 8 * i, 1);
-    mbar_init_fence();
+    mbar_init_fence();  // all meet in look_at_state before anybody waits
   }
-  barrier(1, Combine::threads);
   wait_for_kernel_before();
   const std::int32_t index = block() >> 1;
   const std::uint32_t wg = block() & 1;  // which rows of V: those of that warpgroup elsewhere

@@ -50,10 +50,11 @@ struct State {
   static constexpr std::uint32_t seen = bars + 128,
                                  read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
-  static constexpr std::uint32_t v_full = bars + 136;     // [rests]: V is there, to be scanned
-  static constexpr std::uint32_t largest = bars + 160;    // u32 [rests][2 halves of V][2 halves of the chunk]
-  static constexpr std::uint32_t agreement = bars + 192;  // u32 [2 warpgroups][4 warps]
-  static constexpr std::uint32_t ticks = bars + 256;      // probe builds
+  static constexpr std::uint32_t v_full = bars + 136;   // [rests]: V is there, to be scanned
+  static constexpr std::uint32_t largest = bars + 160;  // u32 [rests][2 halves of V][2 halves of the chunk]
+  // [2 warpgroups][4 chunks, in turn]: nobody is three chunks ahead of others, for want of stages
+  static constexpr std::uint32_t agreement = bars + 192;
+  static constexpr std::uint32_t ticks = agreement + 8 * Agreement::bytes;  // probe builds
   static constexpr std::uint32_t bytes = bars + 1024;
 };
 static_assert(State::opening + 16 <= State::first && State::opening % 16 == 0);
@@ -450,7 +451,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
 
   float s[64];             // times 2^gauge / 16
   std::int32_t gauge = 0;  // range.cuh
-  const auto agreement = [&] { return Agreement{smem + State::agreement + 16 * wg, 1 + wg, w4, kept(lane)}; };
+  const auto agreement = [&](std::int32_t c) {
+    return Agreement{smem + State::agreement + (4 * wg + (c & 3)) * Agreement::bytes, 1 + wg, w4, kept(lane)};
+  };
   std::uint32_t ways = 0;  // of the job before, then of this one
   for (std::int32_t job = stream;; job += schedule.streams) {
     if (p.segments.count > 1)
@@ -530,7 +533,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       pack_state(s, a);
       if (looks) {
         rarely();
-        look_at_state(agreement(), s, a, gauge);
+        look_at_state(agreement(number), s, a, gauge);
       }
       decay(s, stage + State::gamma, kept(lane) & 3);
       float y[32], o[32];
@@ -579,7 +582,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         keep(o);
         const OddValues<type> odd_values{later + State::v + wg * kTile + fragment(), stage + State::odd,
                                          tokens - c * kChunk, kept(lane)};
-        odd_factors(agreement(), odd_values, y, gauge, ya, v, [&](std::int32_t change) {
+        odd_factors(agreement(number), odd_values, y, gauge, ya, v, [&](std::int32_t change) {
           times_power(s, change);
           times_power(o, change);
         });

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "fla/core/half.h"
 #include "tests/core/child_process.h"
 #include "tests/emulation/flash_forward.h"
 
@@ -146,6 +148,18 @@ TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
         {{"barrier", "prep.cuh", 2, "two in a row, each of which would do"},
          {"warp_sync", "prep.cuh", 2, kLanes}},
         passed());
+}
+
+/// Every chunk with magnitudes out of the ordinary, the second with a number that is not finite.
+TEST(FlashKdaSteps, AreAllNeededWithOddMagnitudes) {
+  Forward forward = inside(192);
+  forward.spec.options.use_qk_l2norm_in_kernel = false;
+  forward.change = [](const KdaArgs& args) {
+    for (std::int64_t i = 0; i < args.k.numel(); ++i)
+      args.k.as<bf16>()[i] = from_float<bf16>(0x1p-9f * to_float(args.k.as<bf16>()[i]));
+    args.v.as<bf16>()[70 * 128] = from_float<bf16>(std::numeric_limits<float>::infinity());
+  };
+  check(forward, {{"warp_sync", "prep.cuh", 1, kLanes}}, passed());
 }
 
 /// Long segments fill their stages again and again, and many of them let combine fill its own again too.
