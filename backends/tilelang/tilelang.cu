@@ -34,9 +34,12 @@ std::int64_t places_of(const KdaCall& call) {
   return call.cu_seqlens.data ? call.T / kChunk + call.N : call.N * ((call.T + kChunk - 1) / kChunk);
 }
 
+/// Numbers of a packet that are f32, as kernels/packets.py lays them out.
+constexpr std::size_t vector_width(std::size_t K) { return (K + 3 * kChunk + 127) / 128 * 128; }
+
 /// Packets: what kda_prepare makes of a chunk of one head.
 struct Layout {
-  std::size_t operators = 0, triangles = 0, decays = 0, bytes = 0;
+  std::size_t operators = 0, triangles = 0, vectors = 0, bytes = 0;
 };
 
 Layout layout_of(const KdaCall& call) {
@@ -45,8 +48,8 @@ Layout layout_of(const KdaCall& call) {
   Layout layout;
   layout.operators = cuda::index_workspace(call);
   layout.triangles = layout.operators + packets * 3 * kChunk * K * 2;
-  layout.decays = layout.triangles + packets * kChunk * kChunk * 2;
-  layout.bytes = layout.decays + (packets * K * sizeof(float) + 255) / 256 * 256;
+  layout.vectors = layout.triangles + packets * kChunk * kChunk * 2;
+  layout.bytes = layout.vectors + packets * vector_width(K) * sizeof(float);
   return layout;
 }
 
@@ -95,7 +98,7 @@ cudaError_t launch(const KdaCall& given, void* workspace, cudaStream_t stream) {
         .cu_seqlens = address(call.cu_seqlens.data),
         .operators = memory + layout.operators,
         .triangles = memory + layout.triangles,
-        .decays = memory + layout.decays,
+        .vectors = memory + layout.vectors,
         .N = N,
         .tokens = tokens,
         .places = static_cast<std::int32_t>(places),
@@ -139,7 +142,7 @@ cudaError_t launch(const KdaCall& given, void* workspace, cudaStream_t stream) {
   constexpr std::int64_t any = 0x7fffffff;
   return state->launch({.operators = memory + layout.operators,
                         .triangles = memory + layout.triangles,
-                        .decays = memory + layout.decays,
+                        .vectors = memory + layout.vectors,
                         .v = call.v.data,
                         .o = call.o.data,
                         .initial_state = initial.data,

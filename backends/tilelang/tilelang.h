@@ -7,8 +7,10 @@
 
 /// kda's chunked forward pass by kernels written in TileLang, for calls that the verifier accepts: K = 64,
 /// 128 or 256, V a multiple of 64; q, k, v, o all bf16 or all f16; g, beta, A_log and dt_bias of that type or
-/// f32; states f32 in any layout. The state is kept in f32; products have f16 factors. Keys are expected with
-/// a norm of about 1 at most, as use_qk_l2norm_in_kernel makes them, and values within f16's range times 16.
+/// f32; states f32 in any layout. The state is kept in f32; products have f16 factors, in units of powers of
+/// two that follow the values: q, v, states and keys of any magnitude are as exact as plain ones, as long as
+/// the recurrence does not grow (beta |k|^2 beyond 2 at token after token, gates above 0): what then leaves
+/// f16's range within a chunk is NaN.
 namespace fla::tilelang {
 
 /// Why this build has no kernels; empty where it has them.

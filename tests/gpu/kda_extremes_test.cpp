@@ -39,6 +39,7 @@ std::vector<Taker> takers() {
        75,
        {64},
        {DType::f32, DType::bf16}},
+      {"tilelang", "chunk_kda", fla::chunk_kda, 150, {64, 128, 256}, {DType::bf16, DType::f16}},
       {"flash_kda", "chunk_kda", fla::chunk_kda, 150, {128}, {DType::bf16, DType::f16}},
       {"cuda_decode",
        "fused_recurrent_kda",

@@ -11,16 +11,19 @@
 #include <tl_templates/cuda/threadblock_swizzle.h>
 
 #include "backends/tilelang/launch.cuh"
+#include "backends/tilelang/magnitudes.cuh"
 
 namespace fla::tilelang::generated {
 
-static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(const half_t* __restrict__ A_log, const float* __restrict__ A_log_f32, const half_t* __restrict__ beta, const float* __restrict__ beta_f32, float* __restrict__ decays, const half_t* __restrict__ dt_bias, const float* __restrict__ dt_bias_f32, const half_t* __restrict__ g, const float* __restrict__ g_f32, const half_t* __restrict__ k, half_t* __restrict__ operators, const half_t* __restrict__ q, half_t* __restrict__ triangles, int64_t A_log_head, int A_log_is_f32, int HV, int64_t beta_batch, float beta_factor, int64_t beta_head, int beta_is_f32, int beta_sigmoid, int64_t beta_token, int64_t dt_bias_channel, int64_t dt_bias_head, int dt_bias_is_f32, int64_t g_batch, int64_t g_channel, int64_t g_head, int g_is_f32, int g_token, int gate, int group, int has_A_log, int has_dt_bias, int64_t k_batch, int64_t k_head, int64_t k_token, int l2norm, float lower_bound, int places, int64_t q_batch, int64_t q_head, int64_t q_token, int tokens) {
+static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(const half_t* __restrict__ A_log, const float* __restrict__ A_log_f32, const half_t* __restrict__ beta, const float* __restrict__ beta_f32, const half_t* __restrict__ dt_bias, const float* __restrict__ dt_bias_f32, const half_t* __restrict__ g, const float* __restrict__ g_f32, const half_t* __restrict__ k, half_t* __restrict__ operators, const half_t* __restrict__ q, half_t* __restrict__ triangles, float* __restrict__ vectors, int64_t A_log_head, int A_log_is_f32, int HV, int64_t beta_batch, float beta_factor, int64_t beta_head, int beta_is_f32, int beta_sigmoid, int64_t beta_token, int64_t dt_bias_channel, int64_t dt_bias_head, int dt_bias_is_f32, int64_t g_batch, int64_t g_channel, int64_t g_head, int g_is_f32, int g_token, int gate, int group, int has_A_log, int has_dt_bias, int64_t k_batch, int64_t k_head, int64_t k_token, int l2norm, float lower_bound, int places, int64_t q_batch, int64_t q_head, int64_t q_token, int tokens) {
   extern __shared__ __align__(1024) uchar buf_dyn_shmem[];
   void* B = ((void*)((char*)buf_dyn_shmem + 0));
   void* G = ((void*)((char*)buf_dyn_shmem + 0));
-  void* Pt = ((void*)((char*)buf_dyn_shmem + 0));
+  void* remaining = ((void*)((char*)buf_dyn_shmem + 0));
+  void* Pt = ((void*)((char*)buf_dyn_shmem + 8192));
   void* betas = ((void*)((char*)buf_dyn_shmem + 16384));
   void* owns = ((void*)((char*)buf_dyn_shmem + 16640));
+  void* weights = ((void*)((char*)buf_dyn_shmem + 16896));
   void* M = ((void*)((char*)buf_dyn_shmem + 17408));
   void* rows_q = ((void*)((char*)buf_dyn_shmem + 17408));
   void* rows_k = ((void*)((char*)buf_dyn_shmem + 25600));
@@ -28,7 +31,6 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   void* diagonal = ((void*)((char*)buf_dyn_shmem + 41984));
   void* X = ((void*)((char*)buf_dyn_shmem + 47104));
   void* Xt = ((void*)((char*)buf_dyn_shmem + 55296));
-  void* remaining = ((void*)((char*)buf_dyn_shmem + 63488));
   int head = 0;
   int place = 0;
   int batch = 0;
@@ -41,12 +43,18 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   float bias = 0x0p+0f/*0.000000e+00*/;
   float decay = 0x0p+0f/*0.000000e+00*/;
   float raw[32];
+  int bad = 0;
+  int until = 0;
   float sums[32];
   float q_factor[4];
   float k_factor[4];
-  float own[4];
+  int mark = 0;
+  __shared__ __align__(16) int spoilt[64];
+  int q_exponent[4];
+  int k_exponent[4];
   half_t q_unit[32];
   half_t k_unit[32];
+  float own[4];
   float pairs_q[32];
   float pairs_k[32];
   half_t kept[32];
@@ -133,13 +141,22 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   for (int i_6 = 0; i_6 < 32; ++i_6) {
     float condval_3;
     if (((((((int)threadIdx.x) >> 6) * 32) + i_6) < count)) {
-      condval_3 = max((0x1.71547652b82fep+0f/*1.442695e+00*/ * raw[i_6]), -0x1.4p+7f/*-1.600000e+02*/);
+      condval_3 = fla::tilelang::larger_of((0x1.71547652b82fep+0f/*1.442695e+00*/ * raw[i_6]), -0x1.4p+7f/*-1.600000e+02*/);
     } else {
       condval_3 = 0x0p+0f/*0.000000e+00*/;
     }
     decay = (decay + condval_3);
     ((float*)G)[((((((((int)threadIdx.x) >> 6) * 2048) + (i_6 * 64)) + (((((int)threadIdx.x) & 7) >> 2) * 32)) + (((((int)threadIdx.x) & 63) >> 3) * 4)) + (((int)threadIdx.x) & 3))] = decay;
   }
+  float _reinterpret_tmp = decay;
+  int condval_4;
+  if (((2139095040 <= ((*(int *)(&(_reinterpret_tmp))) & 2147483647)) || (0x1.ep+3f/*1.500000e+01*/ < decay))) {
+    condval_4 = 1;
+  } else {
+    condval_4 = 0;
+  }
+  bad = condval_4;
+  until = 64;
   if (((int)threadIdx.x) < 64) {
     if (beta_is_f32 != 0) {
       rate = beta_f32[(((((int64_t)batch) * beta_batch) + ((((int64_t)first) + ((int64_t)min(((int)threadIdx.x), (count - 1)))) * beta_token)) + (((int64_t)head) * beta_head))];
@@ -147,217 +164,426 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
       rate = ((float)beta[(((((int64_t)batch) * beta_batch) + ((((int64_t)first) + ((int64_t)min(((int)threadIdx.x), (count - 1)))) * beta_token)) + (((int64_t)head) * beta_head))]);
     }
     if (beta_sigmoid != 0) {
-      float condval_4;
+      float condval_5;
       if ((0x0p+0f/*0.000000e+00*/ <= rate)) {
-        condval_4 = 0x1p+0f/*1.000000e+00*/;
+        condval_5 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_4 = expf((fabsf(rate) * -0x1p+0f/*-1.000000e+00*/));
+        condval_5 = expf((fabsf(rate) * -0x1p+0f/*-1.000000e+00*/));
       }
-      rate = (beta_factor * (condval_4 / (0x1p+0f/*1.000000e+00*/ + expf((fabsf(rate) * -0x1p+0f/*-1.000000e+00*/)))));
+      rate = (beta_factor * (condval_5 / (0x1p+0f/*1.000000e+00*/ + expf((fabsf(rate) * -0x1p+0f/*-1.000000e+00*/)))));
     }
-    float condval_5;
+    float condval_6;
     if ((((int)threadIdx.x) < count)) {
-      condval_5 = rate;
+      condval_6 = rate;
     } else {
-      condval_5 = 0x0p+0f/*0.000000e+00*/;
+      condval_6 = 0x0p+0f/*0.000000e+00*/;
     }
-    ((float*)betas)[((int)threadIdx.x)] = condval_5;
+    rate = condval_6;
+    ((float*)betas)[((int)threadIdx.x)] = rate;
+    float _reinterpret_tmp_1 = rate;
+    if (2139095040 <= ((*(int *)(&(_reinterpret_tmp_1))) & 2147483647)) {
+      bad = 1;
+    }
   }
-  #pragma unroll
-  for (int i_7 = 0; i_7 < 8; ++i_7) {
-    float4 __1;
-      float4 __2;
-      uint2 v_ = *(uint2*)(q_rows + (i_7 * 4));
-      ((float2*)(&__2))[0] = __half22float2(((half2*)(&v_))[0]);
-      ((float2*)(&__2))[1] = __half22float2(((half2*)(&v_))[1]);
-      float4 __3;
-      ((float2*)(&__3))[0] = __half22float2(((half2*)(&v_))[0]);
-      ((float2*)(&__3))[1] = __half22float2(((half2*)(&v_))[1]);
-      __1.x = (__2.x*__3.x);
-      __1.y = (__2.y*__3.y);
-      __1.z = (__2.z*__3.z);
-      __1.w = (__2.w*__3.w);
-    *(float4*)(sums + (i_7 * 4)) = __1;
-  }
-  #pragma unroll
-  for (int i_8 = 0; i_8 < 4; ++i_8) {
-    q_factor[i_8] = 0x0p+0f/*0.000000e+00*/;
+  if (l2norm != 0) {
     #pragma unroll
-    for (int rv = 0; rv < 8; ++rv) {
-      q_factor[i_8] = (q_factor[i_8] + sums[((i_8 * 8) + rv)]);
+    for (int i_7 = 0; i_7 < 8; ++i_7) {
+      float4 __1;
+        float4 __2;
+        uint2 v_ = *(uint2*)(q_rows + (i_7 * 4));
+        ((float2*)(&__2))[0] = __half22float2(((half2*)(&v_))[0]);
+        ((float2*)(&__2))[1] = __half22float2(((half2*)(&v_))[1]);
+        float4 __3;
+        ((float2*)(&__3))[0] = __half22float2(((half2*)(&v_))[0]);
+        ((float2*)(&__3))[1] = __half22float2(((half2*)(&v_))[1]);
+        __1.x = (__2.x*__3.x);
+        __1.y = (__2.y*__3.y);
+        __1.z = (__2.z*__3.z);
+        __1.w = (__2.w*__3.w);
+      *(float4*)(sums + (i_7 * 4)) = __1;
     }
-    q_factor[i_8] = tl::AllReduce<tl::SumOp, 8, 1, 0, tl::NamedBarrier<128>>::run(q_factor[i_8]);
-  }
-  #pragma unroll
-  for (int i_9 = 0; i_9 < 8; ++i_9) {
-    float4 __4;
+  } else {
+    #pragma unroll
+    for (int i_8 = 0; i_8 < 8; ++i_8) {
+      float4 __4;
       float4 __5;
-      uint2 v__1 = *(uint2*)(k_rows + (i_9 * 4));
+      uint2 v__1 = *(uint2*)(q_rows + (i_8 * 4));
       ((float2*)(&__5))[0] = __half22float2(((half2*)(&v__1))[0]);
       ((float2*)(&__5))[1] = __half22float2(((half2*)(&v__1))[1]);
-      float4 __6;
-      ((float2*)(&__6))[0] = __half22float2(((half2*)(&v__1))[0]);
-      ((float2*)(&__6))[1] = __half22float2(((half2*)(&v__1))[1]);
-      __4.x = (__5.x*__6.x);
-      __4.y = (__5.y*__6.y);
-      __4.z = (__5.z*__6.z);
-      __4.w = (__5.w*__6.w);
-    *(float4*)(sums + (i_9 * 4)) = __4;
-  }
-  #pragma unroll
-  for (int i_10 = 0; i_10 < 4; ++i_10) {
-    k_factor[i_10] = 0x0p+0f/*0.000000e+00*/;
-    #pragma unroll
-    for (int rv_1 = 0; rv_1 < 8; ++rv_1) {
-      k_factor[i_10] = (k_factor[i_10] + sums[((i_10 * 8) + rv_1)]);
+      __4.x = fabsf(__5.x);
+      __4.y = fabsf(__5.y);
+      __4.z = fabsf(__5.z);
+      __4.w = fabsf(__5.w);
+      *(float4*)(sums + (i_8 * 4)) = __4;
     }
-    k_factor[i_10] = tl::AllReduce<tl::SumOp, 8, 1, 0, tl::NamedBarrier<128>>::run(k_factor[i_10]);
   }
   #pragma unroll
-  for (int i_11 = 0; i_11 < 8; ++i_11) {
-    float4 __7;
-      float4 __8;
-      uint2 v__2 = *(uint2*)(q_rows + (i_11 * 4));
-      ((float2*)(&__8))[0] = __half22float2(((half2*)(&v__2))[0]);
-      ((float2*)(&__8))[1] = __half22float2(((half2*)(&v__2))[1]);
+  for (int i_9 = 0; i_9 < 4; ++i_9) {
+    q_factor[i_9] = 0x0p+0f/*0.000000e+00*/;
+    #pragma unroll
+    for (int rv = 0; rv < 8; ++rv) {
+      q_factor[i_9] = (q_factor[i_9] + sums[((i_9 * 8) + rv)]);
+    }
+    q_factor[i_9] = tl::AllReduce<tl::SumOp, 8, 1, 0, tl::NamedBarrier<128>>::run(q_factor[i_9]);
+  }
+  if (l2norm != 0) {
+    #pragma unroll
+    for (int i_10 = 0; i_10 < 8; ++i_10) {
+      float4 __6;
+        float4 __7;
+        uint2 v__2 = *(uint2*)(k_rows + (i_10 * 4));
+        ((float2*)(&__7))[0] = __half22float2(((half2*)(&v__2))[0]);
+        ((float2*)(&__7))[1] = __half22float2(((half2*)(&v__2))[1]);
+        float4 __8;
+        ((float2*)(&__8))[0] = __half22float2(((half2*)(&v__2))[0]);
+        ((float2*)(&__8))[1] = __half22float2(((half2*)(&v__2))[1]);
+        __6.x = (__7.x*__8.x);
+        __6.y = (__7.y*__8.y);
+        __6.z = (__7.z*__8.z);
+        __6.w = (__7.w*__8.w);
+      *(float4*)(sums + (i_10 * 4)) = __6;
+    }
+  } else {
+    #pragma unroll
+    for (int i_11 = 0; i_11 < 8; ++i_11) {
       float4 __9;
+      float4 __10;
       uint2 v__3 = *(uint2*)(k_rows + (i_11 * 4));
-      ((float2*)(&__9))[0] = __half22float2(((half2*)(&v__3))[0]);
-      ((float2*)(&__9))[1] = __half22float2(((half2*)(&v__3))[1]);
-      __7.x = (__8.x*__9.x);
-      __7.y = (__8.y*__9.y);
-      __7.z = (__8.z*__9.z);
-      __7.w = (__8.w*__9.w);
-    *(float4*)(sums + (i_11 * 4)) = __7;
+      ((float2*)(&__10))[0] = __half22float2(((half2*)(&v__3))[0]);
+      ((float2*)(&__10))[1] = __half22float2(((half2*)(&v__3))[1]);
+      __9.x = fabsf(__10.x);
+      __9.y = fabsf(__10.y);
+      __9.z = fabsf(__10.z);
+      __9.w = fabsf(__10.w);
+      *(float4*)(sums + (i_11 * 4)) = __9;
+    }
   }
   #pragma unroll
   for (int i_12 = 0; i_12 < 4; ++i_12) {
-    own[i_12] = 0x0p+0f/*0.000000e+00*/;
+    k_factor[i_12] = 0x0p+0f/*0.000000e+00*/;
     #pragma unroll
-    for (int rv_2 = 0; rv_2 < 8; ++rv_2) {
-      own[i_12] = (own[i_12] + sums[((i_12 * 8) + rv_2)]);
+    for (int rv_1 = 0; rv_1 < 8; ++rv_1) {
+      k_factor[i_12] = (k_factor[i_12] + sums[((i_12 * 8) + rv_1)]);
     }
-    own[i_12] = tl::AllReduce<tl::SumOp, 8, 1, 0, tl::NamedBarrier<128>>::run(own[i_12]);
+    k_factor[i_12] = tl::AllReduce<tl::SumOp, 8, 1, 0, tl::NamedBarrier<128>>::run(k_factor[i_12]);
   }
   #pragma unroll
   for (int i_13 = 0; i_13 < 4; ++i_13) {
-    float condval_6;
-    if ((l2norm != 0)) {
-      condval_6 = rsqrtf((q_factor[i_13] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
-    } else {
-      condval_6 = 0x1p+0f/*1.000000e+00*/;
+    float v__4 = q_factor[i_13] + k_factor[i_13];
+    if (2139095040 <= ((*(int *)(&(v__4))) & 2147483647)) {
+      bad = 1;
     }
-    q_factor[i_13] = condval_6;
-    float condval_7;
-    if ((l2norm != 0)) {
-      condval_7 = rsqrtf((k_factor[i_13] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
-    } else {
-      condval_7 = 0x1p+0f/*1.000000e+00*/;
+  }
+  bad = __syncthreads_or(bad);
+  if (bad != 0) {
+    mark = 0;
+  }
+  if (bad != 0) {
+    if ((((int)threadIdx.x) < 64) && (((int)threadIdx.x) < count)) {
+      float v__5 = ((float*)betas)[((int)threadIdx.x)];
+      if (2139095040 <= ((*(int *)(&(v__5))) & 2147483647)) {
+        mark = 1;
+      }
     }
-    k_factor[i_13] = condval_7;
-    ((float*)owns)[((i_13 * 16) + (((int)threadIdx.x) >> 3))] = ((own[i_13] * q_factor[i_13]) * k_factor[i_13]);
-  }
-  #pragma unroll
-  for (int i_14 = 0; i_14 < 8; ++i_14) {
-    uint2 __10;
-    float4 __11;
-      float4 __12;
-      uint2 v__4 = *(uint2*)(q_rows + (i_14 * 4));
-      ((float2*)(&__12))[0] = __half22float2(((half2*)(&v__4))[0]);
-      ((float2*)(&__12))[1] = __half22float2(((half2*)(&v__4))[1]);
-      float4 v__5 = make_float4(q_factor[(i_14 >> 1)], q_factor[(i_14 >> 1)], q_factor[(i_14 >> 1)], q_factor[(i_14 >> 1)]);
-      __11.x = (__12.x*v__5.x);
-      __11.y = (__12.y*v__5.y);
-      __11.z = (__12.z*v__5.z);
-      __11.w = (__12.w*v__5.w);
-    ((half2*)(&__10))[0] = __float22half2_rn(((float2*)(&__11))[0]);
-    ((half2*)(&__10))[1] = __float22half2_rn(((float2*)(&__11))[1]);
-    *(uint2*)(q_unit + (i_14 * 4)) = __10;
-  }
-  #pragma unroll
-  for (int i_15 = 0; i_15 < 8; ++i_15) {
-    uint2 __13;
-    float4 __14;
-      float4 __15;
-      uint2 v__6 = *(uint2*)(k_rows + (i_15 * 4));
-      ((float2*)(&__15))[0] = __half22float2(((half2*)(&v__6))[0]);
-      ((float2*)(&__15))[1] = __half22float2(((half2*)(&v__6))[1]);
-      float4 v__7 = make_float4(k_factor[(i_15 >> 1)], k_factor[(i_15 >> 1)], k_factor[(i_15 >> 1)], k_factor[(i_15 >> 1)]);
-      __14.x = (__15.x*v__7.x);
-      __14.y = (__15.y*v__7.y);
-      __14.z = (__15.z*v__7.z);
-      __14.w = (__15.w*v__7.w);
-    ((half2*)(&__13))[0] = __float22half2_rn(((float2*)(&__14))[0]);
-    ((half2*)(&__13))[1] = __float22half2_rn(((float2*)(&__14))[1]);
-    *(uint2*)(k_unit + (i_15 * 4)) = __13;
-  }
-  #pragma unroll
-  for (int i_16 = 0; i_16 < 8; ++i_16) {
-    float broadcast_var_2 = 0x0p+0f/*0.000000e+00*/;
-    *(float4*)(pairs_q + (i_16 * 4)) = make_float4(broadcast_var_2, broadcast_var_2, broadcast_var_2, broadcast_var_2);
-  }
-  #pragma unroll
-  for (int i_17 = 0; i_17 < 8; ++i_17) {
-    float broadcast_var_3 = 0x0p+0f/*0.000000e+00*/;
-    *(float4*)(pairs_k + (i_17 * 4)) = make_float4(broadcast_var_3, broadcast_var_3, broadcast_var_3, broadcast_var_3);
   }
   __syncthreads();
-  #pragma unroll
-  for (int i_18 = 0; i_18 < 8; ++i_18) {
-    float G_local_cast[4];
-    float G_local_cast_1[4];
-    *(float4*)(G_local_cast + 0) = *(float4*)(((float*)G) + (((((i_18 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_18 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    *(float4*)(G_local_cast_1 + 0) = *(float4*)(((float*)G) + (((((i_18 >> 1) * 1024) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_18 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    uint2 __16;
-    float4 __17;
-    float4 __18;
-      float condval_8;
-      if ((((((int)threadIdx.x) & 15) >> 3) == 1)) {
-        condval_8 = 0x1p+0f/*1.000000e+00*/;
-      } else {
-        condval_8 = -0x1p+0f/*-1.000000e+00*/;
+  if (bad != 0) {
+    if ((((int)threadIdx.x) < 64) && (((int)threadIdx.x) < count)) {
+      for (int j = 0; j < 64; ++j) {
+        int64_t k_at = (((((int64_t)batch) * k_batch) + ((((int64_t)first) + ((int64_t)((int)threadIdx.x))) * k_token)) + (((int64_t)(head / group)) * k_head));
+        int64_t q_at = (((((int64_t)batch) * q_batch) + ((((int64_t)first) + ((int64_t)((int)threadIdx.x))) * q_token)) + (((int64_t)(head / group)) * q_head));
+        float v__6 = ((float*)G)[((((((int)threadIdx.x) * 64) + (((j & 7) >> 2) * 32)) + ((j >> 3) * 4)) + (j & 3))];
+        float v__7 = (float)k[((k_at * (int64_t)8) + ((int64_t)j))];
+        if (((2139095040 <= ((*(int *)(&(v__6))) & 2147483647)) || (0x1.ep+3f/*1.500000e+01*/ < ((float*)G)[((((((int)threadIdx.x) * 64) + (((j & 7) >> 2) * 32)) + ((j >> 3) * 4)) + (j & 3))])) || (2139095040 <= ((*(int *)(&(v__7))) & 2147483647))) {
+          mark = 1;
+        }
+        float v__8 = (float)q[((q_at * (int64_t)8) + ((int64_t)j))];
+        if ((mark == 0) && (2139095040 <= ((*(int *)(&(v__8))) & 2147483647))) {
+          mark = 2;
+        }
       }
-      float4 v__8 = make_float4(condval_8, condval_8, condval_8, condval_8);
-      float4 __19;
-        float4 v__9 = *(float4*)(G_local_cast + 0);
-        float4 v__10 = *(float4*)(G_local_cast_1 + 0);
-        __19.x = (v__9.x-v__10.x);
-        __19.y = (v__9.y-v__10.y);
-        __19.z = (v__9.z-v__10.z);
-        __19.w = (v__9.w-v__10.w);
-      __18.x = (v__8.x*__19.x);
-      __18.y = (v__8.y*__19.y);
-      __18.z = (v__8.z*__19.z);
-      __18.w = (v__8.w*__19.w);
-    __17.x = exp2f(__18.x);
-    __17.y = exp2f(__18.y);
-    __17.z = exp2f(__18.z);
-    __17.w = exp2f(__18.w);
-    ((half2*)(&__16))[0] = __float22half2_rn(((float2*)(&__17))[0]);
-    ((half2*)(&__16))[1] = __float22half2_rn(((float2*)(&__17))[1]);
-    *(uint2*)(kept + (i_18 * 4)) = __16;
+    }
+  }
+  if (bad != 0) {
+    if (((int)threadIdx.x) < 64) {
+      spoilt[((int)threadIdx.x)] = mark;
+    }
+  }
+  if (bad != 0) {
+    __syncthreads();
+  }
+  if (bad != 0) {
+    for (int i_14 = 0; i_14 < 64; ++i_14) {
+      if ((spoilt[i_14] == 1) && (i_14 < until)) {
+        until = i_14;
+      }
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_15 = 0; i_15 < 4; ++i_15) {
+      half_t broadcast_var_2 = half_t(0x0p+0f/*0.000000e+00*/);
+      uint4 condval_7;
+      if (((until <= ((i_15 * 16) + (((int)threadIdx.x) >> 3))) || (spoilt[((i_15 * 16) + (((int)threadIdx.x) >> 3))] == 2))) {
+        condval_7 = make_uint4(__pack_half2(broadcast_var_2, broadcast_var_2), __pack_half2(broadcast_var_2, broadcast_var_2), __pack_half2(broadcast_var_2, broadcast_var_2), __pack_half2(broadcast_var_2, broadcast_var_2));
+      } else {
+        condval_7 = *(uint4*)(q_rows + (i_15 * 8));
+      }
+      *(uint4*)(q_rows + (i_15 * 8)) = condval_7;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_16 = 0; i_16 < 4; ++i_16) {
+      half_t broadcast_var_3 = half_t(0x0p+0f/*0.000000e+00*/);
+      uint4 condval_8;
+      if ((until <= ((i_16 * 16) + (((int)threadIdx.x) >> 3)))) {
+        condval_8 = make_uint4(__pack_half2(broadcast_var_3, broadcast_var_3), __pack_half2(broadcast_var_3, broadcast_var_3), __pack_half2(broadcast_var_3, broadcast_var_3), __pack_half2(broadcast_var_3, broadcast_var_3));
+      } else {
+        condval_8 = *(uint4*)(k_rows + (i_16 * 8));
+      }
+      *(uint4*)(k_rows + (i_16 * 8)) = condval_8;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_17 = 0; i_17 < 4; ++i_17) {
+      float condval_9;
+      if (((until <= ((i_17 * 16) + (((int)threadIdx.x) >> 3))) || (spoilt[((i_17 * 16) + (((int)threadIdx.x) >> 3))] == 2))) {
+        condval_9 = 0x0p+0f/*0.000000e+00*/;
+      } else {
+        condval_9 = q_factor[i_17];
+      }
+      q_factor[i_17] = condval_9;
+      float condval_10;
+      if ((until <= ((i_17 * 16) + (((int)threadIdx.x) >> 3)))) {
+        condval_10 = 0x0p+0f/*0.000000e+00*/;
+      } else {
+        condval_10 = k_factor[i_17];
+      }
+      k_factor[i_17] = condval_10;
+    }
+  }
+  if (bad != 0) {
+    decay = 0x0p+0f/*0.000000e+00*/;
+  }
+  if (bad != 0) {
+    for (int i_18 = 0; i_18 < 32; ++i_18) {
+      __syncthreads();
+      if ((((((int)threadIdx.x) >> 6) * 32) + i_18) < until) {
+        decay = ((float*)G)[((((((((int)threadIdx.x) >> 6) * 2048) + (i_18 * 64)) + (((((int)threadIdx.x) & 7) >> 2) * 32)) + (((((int)threadIdx.x) & 63) >> 3) * 4)) + (((int)threadIdx.x) & 3))];
+      }
+      __syncthreads();
+      ((float*)G)[((((((((int)threadIdx.x) >> 6) * 2048) + (i_18 * 64)) + (((((int)threadIdx.x) & 7) >> 2) * 32)) + (((((int)threadIdx.x) & 63) >> 3) * 4)) + (((int)threadIdx.x) & 3))] = decay;
+    }
+  }
+  if (bad != 0) {
+    if ((((int)threadIdx.x) < 64) && (until <= ((int)threadIdx.x))) {
+      ((float*)betas)[((int64_t)((int)threadIdx.x))] = 0x0p+0f/*0.000000e+00*/;
+    }
+  }
+  if (bad != 0) {
+    __syncthreads();
+  }
+  if (((int)threadIdx.x) < 64) {
+    float condval_11;
+    if ((until < 64)) {
+      int _reinterpret_tmp_2 = 2143289344;
+      condval_11 = (*(float *)(&(_reinterpret_tmp_2)));
+    } else {
+      condval_11 = exp2f((((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 32) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 1984)] + ((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 32) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 4032)]));
+    }
+    vectors[((((int64_t)((int)blockIdx.x)) * (int64_t)256) + ((int64_t)((int)threadIdx.x)))] = condval_11;
   }
   #pragma unroll
   for (int i_19 = 0; i_19 < 4; ++i_19) {
-    uint4 __20;
-      uint4 v__11 = *(uint4*)(q_unit + (i_19 * 8));
-      uint4 v__12 = *(uint4*)(kept + (i_19 * 8));
-      *(uint1*)(&(__20.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__11.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__12.x)))));
-      *(uint1*)(&(__20.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__11.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__12.y)))));
-      *(uint1*)(&(__20.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__11.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__12.z)))));
-      *(uint1*)(&(__20.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__11.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__12.w)))));
-    *(uint4*)(((half_t*)rows_q) + (((((i_19 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __20;
+    float condval_12;
+    if ((l2norm != 0)) {
+      condval_12 = rsqrtf((q_factor[i_19] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+    } else {
+      condval_12 = 0x1p+0f/*1.000000e+00*/;
+    }
+    float rate_q = condval_12;
+    int condval_13;
+    if ((l2norm != 0)) {
+      float v__9 = (q_factor[i_19] * rate_q) * rate_q;
+      condval_13 = ((((*(int *)(&(v__9))) >> 23) - 127) >> 1);
+    } else {
+      float v__10 = q_factor[i_19];
+      condval_13 = (((*(int *)(&(v__10))) >> 23) - 130);
+    }
+    q_exponent[i_19] = max(min(condval_13, 126), -126);
+    int v__11 = (127 - q_exponent[i_19]) << 23;
+    q_factor[i_19] = (rate_q * (*(float *)(&(v__11))));
   }
   #pragma unroll
   for (int i_20 = 0; i_20 < 4; ++i_20) {
-    uint4 __21;
-      uint4 v__13 = *(uint4*)(k_unit + (i_20 * 8));
-      uint4 v__14 = *(uint4*)(kept + (i_20 * 8));
-      *(uint1*)(&(__21.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__13.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__14.x)))));
-      *(uint1*)(&(__21.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__13.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__14.y)))));
-      *(uint1*)(&(__21.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__13.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__14.z)))));
-      *(uint1*)(&(__21.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__13.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__14.w)))));
-    *(uint4*)(((half_t*)rows_k) + (((((i_20 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __21;
+    float condval_14;
+    if ((l2norm != 0)) {
+      condval_14 = rsqrtf((k_factor[i_20] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+    } else {
+      condval_14 = 0x1p+0f/*1.000000e+00*/;
+    }
+    float rate_k = condval_14;
+    int condval_15;
+    if ((l2norm != 0)) {
+      float v__12 = (k_factor[i_20] * rate_k) * rate_k;
+      condval_15 = ((((*(int *)(&(v__12))) >> 23) - 127) >> 1);
+    } else {
+      float v__13 = k_factor[i_20];
+      condval_15 = (((*(int *)(&(v__13))) >> 23) - 130);
+    }
+    k_exponent[i_20] = max(min(condval_15, 126), -126);
+    int v__14 = (127 - k_exponent[i_20]) << 23;
+    k_factor[i_20] = (rate_k * (*(float *)(&(v__14))));
+  }
+  #pragma unroll
+  for (int i_21 = 0; i_21 < 8; ++i_21) {
+    uint2 __11;
+    float4 __12;
+      float4 __13;
+      uint2 v__15 = *(uint2*)(q_rows + (i_21 * 4));
+      ((float2*)(&__13))[0] = __half22float2(((half2*)(&v__15))[0]);
+      ((float2*)(&__13))[1] = __half22float2(((half2*)(&v__15))[1]);
+      float4 v__16 = make_float4(q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)]);
+      __12.x = (__13.x*v__16.x);
+      __12.y = (__13.y*v__16.y);
+      __12.z = (__13.z*v__16.z);
+      __12.w = (__13.w*v__16.w);
+    ((half2*)(&__11))[0] = __float22half2_rn(((float2*)(&__12))[0]);
+    ((half2*)(&__11))[1] = __float22half2_rn(((float2*)(&__12))[1]);
+    *(uint2*)(q_unit + (i_21 * 4)) = __11;
+  }
+  #pragma unroll
+  for (int i_22 = 0; i_22 < 8; ++i_22) {
+    uint2 __14;
+    float4 __15;
+      float4 __16;
+      uint2 v__17 = *(uint2*)(k_rows + (i_22 * 4));
+      ((float2*)(&__16))[0] = __half22float2(((half2*)(&v__17))[0]);
+      ((float2*)(&__16))[1] = __half22float2(((half2*)(&v__17))[1]);
+      float4 v__18 = make_float4(k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)]);
+      __15.x = (__16.x*v__18.x);
+      __15.y = (__16.y*v__18.y);
+      __15.z = (__16.z*v__18.z);
+      __15.w = (__16.w*v__18.w);
+    ((half2*)(&__14))[0] = __float22half2_rn(((float2*)(&__15))[0]);
+    ((half2*)(&__14))[1] = __float22half2_rn(((float2*)(&__15))[1]);
+    *(uint2*)(k_unit + (i_22 * 4)) = __14;
+  }
+  #pragma unroll
+  for (int i_23 = 0; i_23 < 8; ++i_23) {
+    float4 __17;
+      float4 __18;
+      uint2 v__19 = *(uint2*)(q_unit + (i_23 * 4));
+      ((float2*)(&__18))[0] = __half22float2(((half2*)(&v__19))[0]);
+      ((float2*)(&__18))[1] = __half22float2(((half2*)(&v__19))[1]);
+      float4 __19;
+      uint2 v__20 = *(uint2*)(k_unit + (i_23 * 4));
+      ((float2*)(&__19))[0] = __half22float2(((half2*)(&v__20))[0]);
+      ((float2*)(&__19))[1] = __half22float2(((half2*)(&v__20))[1]);
+      __17.x = (__18.x*__19.x);
+      __17.y = (__18.y*__19.y);
+      __17.z = (__18.z*__19.z);
+      __17.w = (__18.w*__19.w);
+    *(float4*)(sums + (i_23 * 4)) = __17;
+  }
+  #pragma unroll
+  for (int i_24 = 0; i_24 < 4; ++i_24) {
+    own[i_24] = 0x0p+0f/*0.000000e+00*/;
+    #pragma unroll
+    for (int rv_2 = 0; rv_2 < 8; ++rv_2) {
+      own[i_24] = (own[i_24] + sums[((i_24 * 8) + rv_2)]);
+    }
+    own[i_24] = tl::AllReduce<tl::SumOp, 8, 1, 0, tl::NamedBarrier<128>>::run(own[i_24]);
+  }
+  if ((((int)threadIdx.x) % 8) == 0) {
+    #pragma unroll
+    for (int i_25 = 0; i_25 < 4; ++i_25) {
+      ((float*)owns)[((i_25 * 16) + (((int)threadIdx.x) >> 3))] = own[i_25];
+      int v__21 = (k_exponent[i_25] + 127) << 23;
+      float weighted = (((float*)betas)[((i_25 * 16) + (((int)threadIdx.x) >> 3))] * (*(float *)(&(v__21))));
+      float weighted_twice = max(min((weighted * (*(float *)(&(v__21)))), 0x1.c363cbf21f28ap+127f/*3.000000e+38*/), -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/);
+      ((float*)weights)[((i_25 * 16) + (((int)threadIdx.x) >> 3))] = weighted_twice;
+      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)256) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)3)) + (int64_t)64)] = weighted;
+      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)256) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)3)) + (int64_t)128)] = weighted_twice;
+      float condval_16;
+      if (((bad != 0) && ((until <= ((i_25 * 16) + (((int)threadIdx.x) >> 3))) || (spoilt[((i_25 * 16) + (((int)threadIdx.x) >> 3))] == 2)))) {
+        int _reinterpret_tmp_3 = 2143289344;
+        condval_16 = (*(float *)(&(_reinterpret_tmp_3)));
+      } else {
+        int v__22 = (q_exponent[i_25] + 127) << 23;
+        condval_16 = (*(float *)(&(v__22)));
+      }
+      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)256) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)3)) + (int64_t)192)] = condval_16;
+    }
+  }
+  #pragma unroll
+  for (int i_26 = 0; i_26 < 8; ++i_26) {
+    float broadcast_var_4 = 0x0p+0f/*0.000000e+00*/;
+    *(float4*)(pairs_q + (i_26 * 4)) = make_float4(broadcast_var_4, broadcast_var_4, broadcast_var_4, broadcast_var_4);
+  }
+  #pragma unroll
+  for (int i_27 = 0; i_27 < 8; ++i_27) {
+    float broadcast_var_5 = 0x0p+0f/*0.000000e+00*/;
+    *(float4*)(pairs_k + (i_27 * 4)) = make_float4(broadcast_var_5, broadcast_var_5, broadcast_var_5, broadcast_var_5);
+  }
+  #pragma unroll
+  for (int i_28 = 0; i_28 < 8; ++i_28) {
+    float G_local_cast[4];
+    float G_local_cast_1[4];
+    *(float4*)(G_local_cast + 0) = *(float4*)(((float*)G) + (((((i_28 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_28 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    *(float4*)(G_local_cast_1 + 0) = *(float4*)(((float*)G) + (((((i_28 >> 1) * 1024) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_28 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    uint2 __20;
+    float4 __21;
+    float4 __22;
+      float condval_17;
+      if ((((((int)threadIdx.x) & 15) >> 3) == 1)) {
+        condval_17 = 0x1p+0f/*1.000000e+00*/;
+      } else {
+        condval_17 = -0x1p+0f/*-1.000000e+00*/;
+      }
+      float4 v__23 = make_float4(condval_17, condval_17, condval_17, condval_17);
+      float4 __23;
+        float4 v__24 = *(float4*)(G_local_cast + 0);
+        float4 v__25 = *(float4*)(G_local_cast_1 + 0);
+        __23.x = (v__24.x-v__25.x);
+        __23.y = (v__24.y-v__25.y);
+        __23.z = (v__24.z-v__25.z);
+        __23.w = (v__24.w-v__25.w);
+      __22.x = (v__23.x*__23.x);
+      __22.y = (v__23.y*__23.y);
+      __22.z = (v__23.z*__23.z);
+      __22.w = (v__23.w*__23.w);
+    __21.x = exp2f(__22.x);
+    __21.y = exp2f(__22.y);
+    __21.z = exp2f(__22.z);
+    __21.w = exp2f(__22.w);
+    ((half2*)(&__20))[0] = __float22half2_rn(((float2*)(&__21))[0]);
+    ((half2*)(&__20))[1] = __float22half2_rn(((float2*)(&__21))[1]);
+    *(uint2*)(kept + (i_28 * 4)) = __20;
+  }
+  #pragma unroll
+  for (int i_29 = 0; i_29 < 4; ++i_29) {
+    uint4 __24;
+      uint4 v__26 = *(uint4*)(q_unit + (i_29 * 8));
+      uint4 v__27 = *(uint4*)(kept + (i_29 * 8));
+      *(uint1*)(&(__24.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.x)))));
+      *(uint1*)(&(__24.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.y)))));
+      *(uint1*)(&(__24.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.z)))));
+      *(uint1*)(&(__24.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.w)))));
+    *(uint4*)(((half_t*)rows_q) + (((((i_29 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __24;
+  }
+  #pragma unroll
+  for (int i_30 = 0; i_30 < 4; ++i_30) {
+    uint4 __25;
+      uint4 v__28 = *(uint4*)(k_unit + (i_30 * 8));
+      uint4 v__29 = *(uint4*)(kept + (i_30 * 8));
+      *(uint1*)(&(__25.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.x)))));
+      *(uint1*)(&(__25.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.y)))));
+      *(uint1*)(&(__25.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.z)))));
+      *(uint1*)(&(__25.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.w)))));
+    *(uint4*)(((half_t*)rows_k) + (((((i_30 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __25;
   }
   {
     tl::GmmaDescriptor desc_a;
@@ -391,79 +617,79 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_21 = 0; i_21 < 32; ++i_21) {
-    float condval_9;
-    if (((((((((int)threadIdx.x) >> 5) * 16) + (((i_21 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_21 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_21 & 1))) == 1)) {
-      condval_9 = of_q[i_21];
+  for (int i_31 = 0; i_31 < 32; ++i_31) {
+    float condval_18;
+    if (((((((((int)threadIdx.x) >> 5) * 16) + (((i_31 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_31 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_31 & 1))) == 1)) {
+      condval_18 = of_q[i_31];
     } else {
-      condval_9 = pairs_q[i_21];
+      condval_18 = pairs_q[i_31];
     }
-    pairs_q[i_21] = condval_9;
-    float condval_10;
-    if (((((((((int)threadIdx.x) >> 5) * 16) + (((i_21 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_21 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_21 & 1))) == 1)) {
-      condval_10 = of_k[i_21];
+    pairs_q[i_31] = condval_18;
+    float condval_19;
+    if (((((((((int)threadIdx.x) >> 5) * 16) + (((i_31 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_31 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_31 & 1))) == 1)) {
+      condval_19 = of_k[i_31];
     } else {
-      condval_10 = pairs_k[i_21];
+      condval_19 = pairs_k[i_31];
     }
-    pairs_k[i_21] = condval_10;
+    pairs_k[i_31] = condval_19;
   }
   #pragma unroll
-  for (int i_22 = 0; i_22 < 8; ++i_22) {
+  for (int i_32 = 0; i_32 < 8; ++i_32) {
     float G_local_cast_2[4];
     float G_local_cast_3[4];
-    *(float4*)(G_local_cast_2 + 0) = *(float4*)(((float*)G) + (((((i_22 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_22 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    *(float4*)(G_local_cast_3 + 0) = *(float4*)(((float*)G) + ((((((i_22 >> 1) * 1024) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_22 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 64));
-    uint2 __22;
-    float4 __23;
-    float4 __24;
-      float condval_11;
+    *(float4*)(G_local_cast_2 + 0) = *(float4*)(((float*)G) + (((((i_32 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_32 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    *(float4*)(G_local_cast_3 + 0) = *(float4*)(((float*)G) + ((((((i_32 >> 1) * 1024) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_32 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 64));
+    uint2 __26;
+    float4 __27;
+    float4 __28;
+      float condval_20;
       if ((((((int)threadIdx.x) & 31) >> 4) == 1)) {
-        condval_11 = 0x1p+0f/*1.000000e+00*/;
+        condval_20 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_11 = -0x1p+0f/*-1.000000e+00*/;
+        condval_20 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__15 = make_float4(condval_11, condval_11, condval_11, condval_11);
-      float4 __25;
-        float4 v__16 = *(float4*)(G_local_cast_2 + 0);
-        float4 v__17 = *(float4*)(G_local_cast_3 + 0);
-        __25.x = (v__16.x-v__17.x);
-        __25.y = (v__16.y-v__17.y);
-        __25.z = (v__16.z-v__17.z);
-        __25.w = (v__16.w-v__17.w);
-      __24.x = (v__15.x*__25.x);
-      __24.y = (v__15.y*__25.y);
-      __24.z = (v__15.z*__25.z);
-      __24.w = (v__15.w*__25.w);
-    __23.x = exp2f(__24.x);
-    __23.y = exp2f(__24.y);
-    __23.z = exp2f(__24.z);
-    __23.w = exp2f(__24.w);
-    ((half2*)(&__22))[0] = __float22half2_rn(((float2*)(&__23))[0]);
-    ((half2*)(&__22))[1] = __float22half2_rn(((float2*)(&__23))[1]);
-    *(uint2*)(kept + (i_22 * 4)) = __22;
+      float4 v__30 = make_float4(condval_20, condval_20, condval_20, condval_20);
+      float4 __29;
+        float4 v__31 = *(float4*)(G_local_cast_2 + 0);
+        float4 v__32 = *(float4*)(G_local_cast_3 + 0);
+        __29.x = (v__31.x-v__32.x);
+        __29.y = (v__31.y-v__32.y);
+        __29.z = (v__31.z-v__32.z);
+        __29.w = (v__31.w-v__32.w);
+      __28.x = (v__30.x*__29.x);
+      __28.y = (v__30.y*__29.y);
+      __28.z = (v__30.z*__29.z);
+      __28.w = (v__30.w*__29.w);
+    __27.x = exp2f(__28.x);
+    __27.y = exp2f(__28.y);
+    __27.z = exp2f(__28.z);
+    __27.w = exp2f(__28.w);
+    ((half2*)(&__26))[0] = __float22half2_rn(((float2*)(&__27))[0]);
+    ((half2*)(&__26))[1] = __float22half2_rn(((float2*)(&__27))[1]);
+    *(uint2*)(kept + (i_32 * 4)) = __26;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_23 = 0; i_23 < 4; ++i_23) {
-    uint4 __26;
-      uint4 v__18 = *(uint4*)(q_unit + (i_23 * 8));
-      uint4 v__19 = *(uint4*)(kept + (i_23 * 8));
-      *(uint1*)(&(__26.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__18.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__19.x)))));
-      *(uint1*)(&(__26.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__18.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__19.y)))));
-      *(uint1*)(&(__26.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__18.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__19.z)))));
-      *(uint1*)(&(__26.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__18.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__19.w)))));
-    *(uint4*)(((half_t*)rows_q) + (((((i_23 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __26;
+  for (int i_33 = 0; i_33 < 4; ++i_33) {
+    uint4 __30;
+      uint4 v__33 = *(uint4*)(q_unit + (i_33 * 8));
+      uint4 v__34 = *(uint4*)(kept + (i_33 * 8));
+      *(uint1*)(&(__30.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.x)))));
+      *(uint1*)(&(__30.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.y)))));
+      *(uint1*)(&(__30.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.z)))));
+      *(uint1*)(&(__30.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.w)))));
+    *(uint4*)(((half_t*)rows_q) + (((((i_33 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __30;
   }
   #pragma unroll
-  for (int i_24 = 0; i_24 < 4; ++i_24) {
-    uint4 __27;
-      uint4 v__20 = *(uint4*)(k_unit + (i_24 * 8));
-      uint4 v__21 = *(uint4*)(kept + (i_24 * 8));
-      *(uint1*)(&(__27.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__20.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__21.x)))));
-      *(uint1*)(&(__27.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__20.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__21.y)))));
-      *(uint1*)(&(__27.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__20.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__21.z)))));
-      *(uint1*)(&(__27.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__20.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__21.w)))));
-    *(uint4*)(((half_t*)rows_k) + (((((i_24 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __27;
+  for (int i_34 = 0; i_34 < 4; ++i_34) {
+    uint4 __31;
+      uint4 v__35 = *(uint4*)(k_unit + (i_34 * 8));
+      uint4 v__36 = *(uint4*)(kept + (i_34 * 8));
+      *(uint1*)(&(__31.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.x)))));
+      *(uint1*)(&(__31.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.y)))));
+      *(uint1*)(&(__31.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.z)))));
+      *(uint1*)(&(__31.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.w)))));
+    *(uint4*)(((half_t*)rows_k) + (((((i_34 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __31;
   }
   {
     tl::GmmaDescriptor desc_a_2;
@@ -497,79 +723,79 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_25 = 0; i_25 < 32; ++i_25) {
-    float condval_12;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_25 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_25 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_25 & 1))) >> 1) == 1)) {
-      condval_12 = of_q[i_25];
+  for (int i_35 = 0; i_35 < 32; ++i_35) {
+    float condval_21;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_35 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_35 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_35 & 1))) >> 1) == 1)) {
+      condval_21 = of_q[i_35];
     } else {
-      condval_12 = pairs_q[i_25];
+      condval_21 = pairs_q[i_35];
     }
-    pairs_q[i_25] = condval_12;
-    float condval_13;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_25 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_25 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_25 & 1))) >> 1) == 1)) {
-      condval_13 = of_k[i_25];
+    pairs_q[i_35] = condval_21;
+    float condval_22;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_35 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_35 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_35 & 1))) >> 1) == 1)) {
+      condval_22 = of_k[i_35];
     } else {
-      condval_13 = pairs_k[i_25];
+      condval_22 = pairs_k[i_35];
     }
-    pairs_k[i_25] = condval_13;
+    pairs_k[i_35] = condval_22;
   }
   #pragma unroll
-  for (int i_26 = 0; i_26 < 8; ++i_26) {
+  for (int i_36 = 0; i_36 < 8; ++i_36) {
     float G_local_cast_4[4];
     float G_local_cast_5[4];
-    *(float4*)(G_local_cast_4 + 0) = *(float4*)(((float*)G) + (((((i_26 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_26 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    *(float4*)(G_local_cast_5 + 0) = *(float4*)(((float*)G) + ((((((i_26 >> 1) * 1024) + ((((int)threadIdx.x) >> 6) * 512)) + ((i_26 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 192));
-    uint2 __28;
-    float4 __29;
-    float4 __30;
-      float condval_14;
+    *(float4*)(G_local_cast_4 + 0) = *(float4*)(((float*)G) + (((((i_36 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_36 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    *(float4*)(G_local_cast_5 + 0) = *(float4*)(((float*)G) + ((((((i_36 >> 1) * 1024) + ((((int)threadIdx.x) >> 6) * 512)) + ((i_36 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 192));
+    uint2 __32;
+    float4 __33;
+    float4 __34;
+      float condval_23;
       if ((((((int)threadIdx.x) & 63) >> 5) == 1)) {
-        condval_14 = 0x1p+0f/*1.000000e+00*/;
+        condval_23 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_14 = -0x1p+0f/*-1.000000e+00*/;
+        condval_23 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__22 = make_float4(condval_14, condval_14, condval_14, condval_14);
-      float4 __31;
-        float4 v__23 = *(float4*)(G_local_cast_4 + 0);
-        float4 v__24 = *(float4*)(G_local_cast_5 + 0);
-        __31.x = (v__23.x-v__24.x);
-        __31.y = (v__23.y-v__24.y);
-        __31.z = (v__23.z-v__24.z);
-        __31.w = (v__23.w-v__24.w);
-      __30.x = (v__22.x*__31.x);
-      __30.y = (v__22.y*__31.y);
-      __30.z = (v__22.z*__31.z);
-      __30.w = (v__22.w*__31.w);
-    __29.x = exp2f(__30.x);
-    __29.y = exp2f(__30.y);
-    __29.z = exp2f(__30.z);
-    __29.w = exp2f(__30.w);
-    ((half2*)(&__28))[0] = __float22half2_rn(((float2*)(&__29))[0]);
-    ((half2*)(&__28))[1] = __float22half2_rn(((float2*)(&__29))[1]);
-    *(uint2*)(kept + (i_26 * 4)) = __28;
+      float4 v__37 = make_float4(condval_23, condval_23, condval_23, condval_23);
+      float4 __35;
+        float4 v__38 = *(float4*)(G_local_cast_4 + 0);
+        float4 v__39 = *(float4*)(G_local_cast_5 + 0);
+        __35.x = (v__38.x-v__39.x);
+        __35.y = (v__38.y-v__39.y);
+        __35.z = (v__38.z-v__39.z);
+        __35.w = (v__38.w-v__39.w);
+      __34.x = (v__37.x*__35.x);
+      __34.y = (v__37.y*__35.y);
+      __34.z = (v__37.z*__35.z);
+      __34.w = (v__37.w*__35.w);
+    __33.x = exp2f(__34.x);
+    __33.y = exp2f(__34.y);
+    __33.z = exp2f(__34.z);
+    __33.w = exp2f(__34.w);
+    ((half2*)(&__32))[0] = __float22half2_rn(((float2*)(&__33))[0]);
+    ((half2*)(&__32))[1] = __float22half2_rn(((float2*)(&__33))[1]);
+    *(uint2*)(kept + (i_36 * 4)) = __32;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_27 = 0; i_27 < 4; ++i_27) {
-    uint4 __32;
-      uint4 v__25 = *(uint4*)(q_unit + (i_27 * 8));
-      uint4 v__26 = *(uint4*)(kept + (i_27 * 8));
-      *(uint1*)(&(__32.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__25.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__26.x)))));
-      *(uint1*)(&(__32.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__25.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__26.y)))));
-      *(uint1*)(&(__32.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__25.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__26.z)))));
-      *(uint1*)(&(__32.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__25.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__26.w)))));
-    *(uint4*)(((half_t*)rows_q) + (((((i_27 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __32;
+  for (int i_37 = 0; i_37 < 4; ++i_37) {
+    uint4 __36;
+      uint4 v__40 = *(uint4*)(q_unit + (i_37 * 8));
+      uint4 v__41 = *(uint4*)(kept + (i_37 * 8));
+      *(uint1*)(&(__36.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.x)))));
+      *(uint1*)(&(__36.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.y)))));
+      *(uint1*)(&(__36.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.z)))));
+      *(uint1*)(&(__36.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.w)))));
+    *(uint4*)(((half_t*)rows_q) + (((((i_37 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __36;
   }
   #pragma unroll
-  for (int i_28 = 0; i_28 < 4; ++i_28) {
-    uint4 __33;
-      uint4 v__27 = *(uint4*)(k_unit + (i_28 * 8));
-      uint4 v__28 = *(uint4*)(kept + (i_28 * 8));
-      *(uint1*)(&(__33.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__27.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__28.x)))));
-      *(uint1*)(&(__33.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__27.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__28.y)))));
-      *(uint1*)(&(__33.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__27.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__28.z)))));
-      *(uint1*)(&(__33.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__27.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__28.w)))));
-    *(uint4*)(((half_t*)rows_k) + (((((i_28 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __33;
+  for (int i_38 = 0; i_38 < 4; ++i_38) {
+    uint4 __37;
+      uint4 v__42 = *(uint4*)(k_unit + (i_38 * 8));
+      uint4 v__43 = *(uint4*)(kept + (i_38 * 8));
+      *(uint1*)(&(__37.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.x)))));
+      *(uint1*)(&(__37.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.y)))));
+      *(uint1*)(&(__37.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.z)))));
+      *(uint1*)(&(__37.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.w)))));
+    *(uint4*)(((half_t*)rows_k) + (((((i_38 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __37;
   }
   {
     tl::GmmaDescriptor desc_a_4;
@@ -603,79 +829,79 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_29 = 0; i_29 < 32; ++i_29) {
-    float condval_15;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_29 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_29 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_29 & 1))) >> 2) == 1)) {
-      condval_15 = of_q[i_29];
+  for (int i_39 = 0; i_39 < 32; ++i_39) {
+    float condval_24;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_39 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_39 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_39 & 1))) >> 2) == 1)) {
+      condval_24 = of_q[i_39];
     } else {
-      condval_15 = pairs_q[i_29];
+      condval_24 = pairs_q[i_39];
     }
-    pairs_q[i_29] = condval_15;
-    float condval_16;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_29 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_29 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_29 & 1))) >> 2) == 1)) {
-      condval_16 = of_k[i_29];
+    pairs_q[i_39] = condval_24;
+    float condval_25;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_39 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_39 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_39 & 1))) >> 2) == 1)) {
+      condval_25 = of_k[i_39];
     } else {
-      condval_16 = pairs_k[i_29];
+      condval_25 = pairs_k[i_39];
     }
-    pairs_k[i_29] = condval_16;
+    pairs_k[i_39] = condval_25;
   }
   #pragma unroll
-  for (int i_30 = 0; i_30 < 8; ++i_30) {
+  for (int i_40 = 0; i_40 < 8; ++i_40) {
     float G_local_cast_6[4];
     float G_local_cast_7[4];
-    *(float4*)(G_local_cast_6 + 0) = *(float4*)(((float*)G) + (((((i_30 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_30 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    *(float4*)(G_local_cast_7 + 0) = *(float4*)(((float*)G) + (((((i_30 >> 1) * 1024) + ((i_30 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 448));
-    uint2 __34;
-    float4 __35;
-    float4 __36;
-      float condval_17;
+    *(float4*)(G_local_cast_6 + 0) = *(float4*)(((float*)G) + (((((i_40 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_40 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    *(float4*)(G_local_cast_7 + 0) = *(float4*)(((float*)G) + (((((i_40 >> 1) * 1024) + ((i_40 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 448));
+    uint2 __38;
+    float4 __39;
+    float4 __40;
+      float condval_26;
       if (((((int)threadIdx.x) >> 6) == 1)) {
-        condval_17 = 0x1p+0f/*1.000000e+00*/;
+        condval_26 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_17 = -0x1p+0f/*-1.000000e+00*/;
+        condval_26 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__29 = make_float4(condval_17, condval_17, condval_17, condval_17);
-      float4 __37;
-        float4 v__30 = *(float4*)(G_local_cast_6 + 0);
-        float4 v__31 = *(float4*)(G_local_cast_7 + 0);
-        __37.x = (v__30.x-v__31.x);
-        __37.y = (v__30.y-v__31.y);
-        __37.z = (v__30.z-v__31.z);
-        __37.w = (v__30.w-v__31.w);
-      __36.x = (v__29.x*__37.x);
-      __36.y = (v__29.y*__37.y);
-      __36.z = (v__29.z*__37.z);
-      __36.w = (v__29.w*__37.w);
-    __35.x = exp2f(__36.x);
-    __35.y = exp2f(__36.y);
-    __35.z = exp2f(__36.z);
-    __35.w = exp2f(__36.w);
-    ((half2*)(&__34))[0] = __float22half2_rn(((float2*)(&__35))[0]);
-    ((half2*)(&__34))[1] = __float22half2_rn(((float2*)(&__35))[1]);
-    *(uint2*)(kept + (i_30 * 4)) = __34;
+      float4 v__44 = make_float4(condval_26, condval_26, condval_26, condval_26);
+      float4 __41;
+        float4 v__45 = *(float4*)(G_local_cast_6 + 0);
+        float4 v__46 = *(float4*)(G_local_cast_7 + 0);
+        __41.x = (v__45.x-v__46.x);
+        __41.y = (v__45.y-v__46.y);
+        __41.z = (v__45.z-v__46.z);
+        __41.w = (v__45.w-v__46.w);
+      __40.x = (v__44.x*__41.x);
+      __40.y = (v__44.y*__41.y);
+      __40.z = (v__44.z*__41.z);
+      __40.w = (v__44.w*__41.w);
+    __39.x = exp2f(__40.x);
+    __39.y = exp2f(__40.y);
+    __39.z = exp2f(__40.z);
+    __39.w = exp2f(__40.w);
+    ((half2*)(&__38))[0] = __float22half2_rn(((float2*)(&__39))[0]);
+    ((half2*)(&__38))[1] = __float22half2_rn(((float2*)(&__39))[1]);
+    *(uint2*)(kept + (i_40 * 4)) = __38;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_31 = 0; i_31 < 4; ++i_31) {
-    uint4 __38;
-      uint4 v__32 = *(uint4*)(q_unit + (i_31 * 8));
-      uint4 v__33 = *(uint4*)(kept + (i_31 * 8));
-      *(uint1*)(&(__38.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__32.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__33.x)))));
-      *(uint1*)(&(__38.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__32.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__33.y)))));
-      *(uint1*)(&(__38.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__32.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__33.z)))));
-      *(uint1*)(&(__38.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__32.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__33.w)))));
-    *(uint4*)(((half_t*)rows_q) + (((((i_31 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __38;
+  for (int i_41 = 0; i_41 < 4; ++i_41) {
+    uint4 __42;
+      uint4 v__47 = *(uint4*)(q_unit + (i_41 * 8));
+      uint4 v__48 = *(uint4*)(kept + (i_41 * 8));
+      *(uint1*)(&(__42.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.x)))));
+      *(uint1*)(&(__42.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.y)))));
+      *(uint1*)(&(__42.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.z)))));
+      *(uint1*)(&(__42.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.w)))));
+    *(uint4*)(((half_t*)rows_q) + (((((i_41 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __42;
   }
   #pragma unroll
-  for (int i_32 = 0; i_32 < 4; ++i_32) {
-    uint4 __39;
-      uint4 v__34 = *(uint4*)(k_unit + (i_32 * 8));
-      uint4 v__35 = *(uint4*)(kept + (i_32 * 8));
-      *(uint1*)(&(__39.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__34.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__35.x)))));
-      *(uint1*)(&(__39.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__34.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__35.y)))));
-      *(uint1*)(&(__39.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__34.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__35.z)))));
-      *(uint1*)(&(__39.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__34.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__35.w)))));
-    *(uint4*)(((half_t*)rows_k) + (((((i_32 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __39;
+  for (int i_42 = 0; i_42 < 4; ++i_42) {
+    uint4 __43;
+      uint4 v__49 = *(uint4*)(k_unit + (i_42 * 8));
+      uint4 v__50 = *(uint4*)(kept + (i_42 * 8));
+      *(uint1*)(&(__43.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.x)))));
+      *(uint1*)(&(__43.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.y)))));
+      *(uint1*)(&(__43.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.z)))));
+      *(uint1*)(&(__43.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.w)))));
+    *(uint4*)(((half_t*)rows_k) + (((((i_42 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __43;
   }
   {
     tl::GmmaDescriptor desc_a_6;
@@ -709,79 +935,79 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_33 = 0; i_33 < 32; ++i_33) {
-    float condval_18;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_33 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_33 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_33 & 1))) >> 3) == 1)) {
-      condval_18 = of_q[i_33];
+  for (int i_43 = 0; i_43 < 32; ++i_43) {
+    float condval_27;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_43 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_43 & 1))) >> 3) == 1)) {
+      condval_27 = of_q[i_43];
     } else {
-      condval_18 = pairs_q[i_33];
+      condval_27 = pairs_q[i_43];
     }
-    pairs_q[i_33] = condval_18;
-    float condval_19;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_33 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_33 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_33 & 1))) >> 3) == 1)) {
-      condval_19 = of_k[i_33];
+    pairs_q[i_43] = condval_27;
+    float condval_28;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_43 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_43 & 1))) >> 3) == 1)) {
+      condval_28 = of_k[i_43];
     } else {
-      condval_19 = pairs_k[i_33];
+      condval_28 = pairs_k[i_43];
     }
-    pairs_k[i_33] = condval_19;
+    pairs_k[i_43] = condval_28;
   }
   #pragma unroll
-  for (int i_34 = 0; i_34 < 8; ++i_34) {
+  for (int i_44 = 0; i_44 < 8; ++i_44) {
     float G_local_cast_8[4];
     float G_local_cast_9[4];
-    *(float4*)(G_local_cast_8 + 0) = *(float4*)(((float*)G) + (((((i_34 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_34 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    *(float4*)(G_local_cast_9 + 0) = *(float4*)(((float*)G) + (((((i_34 >> 2) * 2048) + ((i_34 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 960));
-    uint2 __40;
-    float4 __41;
-    float4 __42;
-      float condval_20;
-      if ((((i_34 & 3) >> 1) == 1)) {
-        condval_20 = 0x1p+0f/*1.000000e+00*/;
+    *(float4*)(G_local_cast_8 + 0) = *(float4*)(((float*)G) + (((((i_44 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_44 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    *(float4*)(G_local_cast_9 + 0) = *(float4*)(((float*)G) + (((((i_44 >> 2) * 2048) + ((i_44 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 960));
+    uint2 __44;
+    float4 __45;
+    float4 __46;
+      float condval_29;
+      if ((((i_44 & 3) >> 1) == 1)) {
+        condval_29 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_20 = -0x1p+0f/*-1.000000e+00*/;
+        condval_29 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__36 = make_float4(condval_20, condval_20, condval_20, condval_20);
-      float4 __43;
-        float4 v__37 = *(float4*)(G_local_cast_8 + 0);
-        float4 v__38 = *(float4*)(G_local_cast_9 + 0);
-        __43.x = (v__37.x-v__38.x);
-        __43.y = (v__37.y-v__38.y);
-        __43.z = (v__37.z-v__38.z);
-        __43.w = (v__37.w-v__38.w);
-      __42.x = (v__36.x*__43.x);
-      __42.y = (v__36.y*__43.y);
-      __42.z = (v__36.z*__43.z);
-      __42.w = (v__36.w*__43.w);
-    __41.x = exp2f(__42.x);
-    __41.y = exp2f(__42.y);
-    __41.z = exp2f(__42.z);
-    __41.w = exp2f(__42.w);
-    ((half2*)(&__40))[0] = __float22half2_rn(((float2*)(&__41))[0]);
-    ((half2*)(&__40))[1] = __float22half2_rn(((float2*)(&__41))[1]);
-    *(uint2*)(kept + (i_34 * 4)) = __40;
+      float4 v__51 = make_float4(condval_29, condval_29, condval_29, condval_29);
+      float4 __47;
+        float4 v__52 = *(float4*)(G_local_cast_8 + 0);
+        float4 v__53 = *(float4*)(G_local_cast_9 + 0);
+        __47.x = (v__52.x-v__53.x);
+        __47.y = (v__52.y-v__53.y);
+        __47.z = (v__52.z-v__53.z);
+        __47.w = (v__52.w-v__53.w);
+      __46.x = (v__51.x*__47.x);
+      __46.y = (v__51.y*__47.y);
+      __46.z = (v__51.z*__47.z);
+      __46.w = (v__51.w*__47.w);
+    __45.x = exp2f(__46.x);
+    __45.y = exp2f(__46.y);
+    __45.z = exp2f(__46.z);
+    __45.w = exp2f(__46.w);
+    ((half2*)(&__44))[0] = __float22half2_rn(((float2*)(&__45))[0]);
+    ((half2*)(&__44))[1] = __float22half2_rn(((float2*)(&__45))[1]);
+    *(uint2*)(kept + (i_44 * 4)) = __44;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_35 = 0; i_35 < 4; ++i_35) {
-    uint4 __44;
-      uint4 v__39 = *(uint4*)(q_unit + (i_35 * 8));
-      uint4 v__40 = *(uint4*)(kept + (i_35 * 8));
-      *(uint1*)(&(__44.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__39.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__40.x)))));
-      *(uint1*)(&(__44.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__39.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__40.y)))));
-      *(uint1*)(&(__44.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__39.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__40.z)))));
-      *(uint1*)(&(__44.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__39.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__40.w)))));
-    *(uint4*)(((half_t*)rows_q) + (((((i_35 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __44;
+  for (int i_45 = 0; i_45 < 4; ++i_45) {
+    uint4 __48;
+      uint4 v__54 = *(uint4*)(q_unit + (i_45 * 8));
+      uint4 v__55 = *(uint4*)(kept + (i_45 * 8));
+      *(uint1*)(&(__48.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.x)))));
+      *(uint1*)(&(__48.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.y)))));
+      *(uint1*)(&(__48.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.z)))));
+      *(uint1*)(&(__48.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.w)))));
+    *(uint4*)(((half_t*)rows_q) + (((((i_45 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __48;
   }
   #pragma unroll
-  for (int i_36 = 0; i_36 < 4; ++i_36) {
-    uint4 __45;
-      uint4 v__41 = *(uint4*)(k_unit + (i_36 * 8));
-      uint4 v__42 = *(uint4*)(kept + (i_36 * 8));
-      *(uint1*)(&(__45.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__41.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__42.x)))));
-      *(uint1*)(&(__45.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__41.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__42.y)))));
-      *(uint1*)(&(__45.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__41.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__42.z)))));
-      *(uint1*)(&(__45.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__41.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__42.w)))));
-    *(uint4*)(((half_t*)rows_k) + (((((i_36 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __45;
+  for (int i_46 = 0; i_46 < 4; ++i_46) {
+    uint4 __49;
+      uint4 v__56 = *(uint4*)(k_unit + (i_46 * 8));
+      uint4 v__57 = *(uint4*)(kept + (i_46 * 8));
+      *(uint1*)(&(__49.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.x)))));
+      *(uint1*)(&(__49.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.y)))));
+      *(uint1*)(&(__49.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.z)))));
+      *(uint1*)(&(__49.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.w)))));
+    *(uint4*)(((half_t*)rows_k) + (((((i_46 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __49;
   }
   {
     tl::GmmaDescriptor desc_a_8;
@@ -815,73 +1041,73 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_37 = 0; i_37 < 32; ++i_37) {
-    float condval_21;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_37 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_37 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_37 & 1))) >> 4) == 1)) {
-      condval_21 = of_q[i_37];
+  for (int i_47 = 0; i_47 < 32; ++i_47) {
+    float condval_30;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_47 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_47 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_47 & 1))) >> 4) == 1)) {
+      condval_30 = of_q[i_47];
     } else {
-      condval_21 = pairs_q[i_37];
+      condval_30 = pairs_q[i_47];
     }
-    pairs_q[i_37] = condval_21;
-    float condval_22;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_37 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_37 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_37 & 1))) >> 4) == 1)) {
-      condval_22 = of_k[i_37];
+    pairs_q[i_47] = condval_30;
+    float condval_31;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_47 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_47 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_47 & 1))) >> 4) == 1)) {
+      condval_31 = of_k[i_47];
     } else {
-      condval_22 = pairs_k[i_37];
+      condval_31 = pairs_k[i_47];
     }
-    pairs_k[i_37] = condval_22;
+    pairs_k[i_47] = condval_31;
   }
   #pragma unroll
-  for (int i_38 = 0; i_38 < 8; ++i_38) {
+  for (int i_48 = 0; i_48 < 8; ++i_48) {
     float G_local_cast_10[4];
     float G_local_cast_11[4];
-    *(float4*)(G_local_cast_10 + 0) = *(float4*)(((float*)G) + ((((i_38 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 1984));
-    *(float4*)(G_local_cast_11 + 0) = *(float4*)(((float*)G) + (((((i_38 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_38 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    uint2 __46;
-    float4 __47;
-    float4 condval_23;
-    if ((i_38 < 4)) {
-      float4 __48;
-        float4 v__43 = *(float4*)(G_local_cast_10 + 0);
-        float4 v__44 = *(float4*)(G_local_cast_11 + 0);
-        __48.x = (v__43.x-v__44.x);
-        __48.y = (v__43.y-v__44.y);
-        __48.z = (v__43.z-v__44.z);
-        __48.w = (v__43.w-v__44.w);
-      condval_23 = __48;
+    *(float4*)(G_local_cast_10 + 0) = *(float4*)(((float*)G) + ((((i_48 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 1984));
+    *(float4*)(G_local_cast_11 + 0) = *(float4*)(((float*)G) + (((((i_48 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_48 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    uint2 __50;
+    float4 __51;
+    float4 condval_32;
+    if ((i_48 < 4)) {
+      float4 __52;
+        float4 v__58 = *(float4*)(G_local_cast_10 + 0);
+        float4 v__59 = *(float4*)(G_local_cast_11 + 0);
+        __52.x = (v__58.x-v__59.x);
+        __52.y = (v__58.y-v__59.y);
+        __52.z = (v__58.z-v__59.z);
+        __52.w = (v__58.w-v__59.w);
+      condval_32 = __52;
     } else {
-      condval_23 = *(float4*)(G_local_cast_11 + 0);
+      condval_32 = *(float4*)(G_local_cast_11 + 0);
     }
-    __47.x = exp2f(condval_23.x);
-    __47.y = exp2f(condval_23.y);
-    __47.z = exp2f(condval_23.z);
-    __47.w = exp2f(condval_23.w);
-    ((half2*)(&__46))[0] = __float22half2_rn(((float2*)(&__47))[0]);
-    ((half2*)(&__46))[1] = __float22half2_rn(((float2*)(&__47))[1]);
-    *(uint2*)(kept + (i_38 * 4)) = __46;
+    __51.x = exp2f(condval_32.x);
+    __51.y = exp2f(condval_32.y);
+    __51.z = exp2f(condval_32.z);
+    __51.w = exp2f(condval_32.w);
+    ((half2*)(&__50))[0] = __float22half2_rn(((float2*)(&__51))[0]);
+    ((half2*)(&__50))[1] = __float22half2_rn(((float2*)(&__51))[1]);
+    *(uint2*)(kept + (i_48 * 4)) = __50;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_39 = 0; i_39 < 4; ++i_39) {
-    uint4 __49;
-      uint4 v__45 = *(uint4*)(q_unit + (i_39 * 8));
-      uint4 v__46 = *(uint4*)(kept + (i_39 * 8));
-      *(uint1*)(&(__49.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__45.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__46.x)))));
-      *(uint1*)(&(__49.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__45.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__46.y)))));
-      *(uint1*)(&(__49.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__45.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__46.z)))));
-      *(uint1*)(&(__49.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__45.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__46.w)))));
-    *(uint4*)(((half_t*)rows_q) + (((((i_39 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __49;
+  for (int i_49 = 0; i_49 < 4; ++i_49) {
+    uint4 __53;
+      uint4 v__60 = *(uint4*)(q_unit + (i_49 * 8));
+      uint4 v__61 = *(uint4*)(kept + (i_49 * 8));
+      *(uint1*)(&(__53.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.x)))));
+      *(uint1*)(&(__53.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.y)))));
+      *(uint1*)(&(__53.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.z)))));
+      *(uint1*)(&(__53.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.w)))));
+    *(uint4*)(((half_t*)rows_q) + (((((i_49 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __53;
   }
   #pragma unroll
-  for (int i_40 = 0; i_40 < 4; ++i_40) {
-    uint4 __50;
-      uint4 v__47 = *(uint4*)(k_unit + (i_40 * 8));
-      uint4 v__48 = *(uint4*)(kept + (i_40 * 8));
-      *(uint1*)(&(__50.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.x)))));
-      *(uint1*)(&(__50.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.y)))));
-      *(uint1*)(&(__50.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.z)))));
-      *(uint1*)(&(__50.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.w)))));
-    *(uint4*)(((half_t*)rows_k) + (((((i_40 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __50;
+  for (int i_50 = 0; i_50 < 4; ++i_50) {
+    uint4 __54;
+      uint4 v__62 = *(uint4*)(k_unit + (i_50 * 8));
+      uint4 v__63 = *(uint4*)(kept + (i_50 * 8));
+      *(uint1*)(&(__54.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.x)))));
+      *(uint1*)(&(__54.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.y)))));
+      *(uint1*)(&(__54.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.z)))));
+      *(uint1*)(&(__54.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.w)))));
+    *(uint4*)(((half_t*)rows_k) + (((((i_50 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __54;
   }
   {
     tl::GmmaDescriptor desc_a_10;
@@ -915,189 +1141,186 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_41 = 0; i_41 < 32; ++i_41) {
-    float condval_24;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_41 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_41 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_41 & 1))) >> 5) == 1)) {
-      condval_24 = of_q[i_41];
+  for (int i_51 = 0; i_51 < 32; ++i_51) {
+    float condval_33;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_51 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_51 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_51 & 1))) >> 5) == 1)) {
+      condval_33 = of_q[i_51];
     } else {
-      condval_24 = pairs_q[i_41];
+      condval_33 = pairs_q[i_51];
     }
-    pairs_q[i_41] = condval_24;
-    float condval_25;
-    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_41 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_41 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_41 & 1))) >> 5) == 1)) {
-      condval_25 = of_k[i_41];
+    pairs_q[i_51] = condval_33;
+    float condval_34;
+    if ((((((((((int)threadIdx.x) >> 5) * 16) + (((i_51 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ ((((i_51 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_51 & 1))) >> 5) == 1)) {
+      condval_34 = of_k[i_51];
     } else {
-      condval_25 = pairs_k[i_41];
+      condval_34 = pairs_k[i_51];
     }
-    pairs_k[i_41] = condval_25;
+    pairs_k[i_51] = condval_34;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_42 = 0; i_42 < 32; ++i_42) {
-    float condval_26;
-    if ((((((i_42 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_42 & 1)) < ((((((int)threadIdx.x) >> 5) * 16) + (((i_42 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
-      condval_26 = pairs_q[i_42];
+  for (int i_52 = 0; i_52 < 32; ++i_52) {
+    float condval_35;
+    if ((((((i_52 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1)) < ((((((int)threadIdx.x) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
+      condval_35 = pairs_q[i_52];
     } else {
-      float condval_27;
-      if ((((((((int)threadIdx.x) >> 5) * 16) + (((i_42 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) == ((((i_42 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_42 & 1)))) {
-        condval_27 = ((float*)owns)[((((((int)threadIdx.x) >> 5) * 16) + (((i_42 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))];
+      float condval_36;
+      if ((((((((int)threadIdx.x) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) == ((((i_52 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1)))) {
+        condval_36 = ((float*)owns)[((((((int)threadIdx.x) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))];
       } else {
-        condval_27 = 0x0p+0f/*0.000000e+00*/;
+        condval_36 = 0x0p+0f/*0.000000e+00*/;
       }
-      condval_26 = condval_27;
+      condval_35 = condval_36;
     }
-    ((half_t*)M)[(((((((((((int)threadIdx.x) >> 5) * 1024) + (((i_42 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((i_42 >> 4) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((i_42 & 15) >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_42 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_42 & 1))] = ((half_t)condval_26);
+    ((half_t*)M)[(((((((((((int)threadIdx.x) >> 5) * 1024) + (((i_52 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((i_52 >> 4) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((i_52 & 15) >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_52 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1))] = ((half_t)condval_35);
   }
   #pragma unroll
-  for (int i_43 = 0; i_43 < 32; ++i_43) {
-    float condval_28;
-    if ((((((i_43 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_43 & 1)) < ((((((int)threadIdx.x) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
-      condval_28 = (((float*)betas)[((((((int)threadIdx.x) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] * pairs_k[i_43]);
+  for (int i_53 = 0; i_53 < 32; ++i_53) {
+    float condval_37;
+    if ((((((i_53 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_53 & 1)) < ((((((int)threadIdx.x) >> 5) * 16) + (((i_53 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
+      condval_37 = (((float*)weights)[((((((int)threadIdx.x) >> 5) * 16) + (((i_53 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] * pairs_k[i_53]);
     } else {
-      condval_28 = 0x0p+0f/*0.000000e+00*/;
+      condval_37 = 0x0p+0f/*0.000000e+00*/;
     }
-    pairs_k[i_43] = condval_28;
+    pairs_k[i_53] = condval_37;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_44 = 0; i_44 < 4; ++i_44) {
-    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)L)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_44 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_44 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)pairs_k[(i_44 * 8)]), ((half_t)pairs_k[((i_44 * 8) + 1)])), __pack_half2(((half_t)pairs_k[((i_44 * 8) + 2)]), ((half_t)pairs_k[((i_44 * 8) + 3)])), __pack_half2(((half_t)pairs_k[((i_44 * 8) + 4)]), ((half_t)pairs_k[((i_44 * 8) + 5)])), __pack_half2(((half_t)pairs_k[((i_44 * 8) + 6)]), ((half_t)pairs_k[((i_44 * 8) + 7)])));
+  for (int i_54 = 0; i_54 < 4; ++i_54) {
+    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)L)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_54 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_54 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)pairs_k[(i_54 * 8)]), ((half_t)pairs_k[((i_54 * 8) + 1)])), __pack_half2(((half_t)pairs_k[((i_54 * 8) + 2)]), ((half_t)pairs_k[((i_54 * 8) + 3)])), __pack_half2(((half_t)pairs_k[((i_54 * 8) + 4)]), ((half_t)pairs_k[((i_54 * 8) + 5)])), __pack_half2(((half_t)pairs_k[((i_54 * 8) + 6)]), ((half_t)pairs_k[((i_54 * 8) + 7)])));
   }
   __syncthreads();
   #pragma unroll
-  for (int i_45 = 0; i_45 < 32; ++i_45) {
-    if ((((int)threadIdx.x) >> 5) == (i_45 >> 3)) {
-      ((float*)diagonal)[(((((((((int)threadIdx.x) >> 5) * 272) + (((i_45 & 3) >> 1) * 136)) + (((((int)threadIdx.x) & 31) >> 2) * 17)) + (((i_45 & 7) >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_45 & 1))] = pairs_k[i_45];
+  for (int i_55 = 0; i_55 < 32; ++i_55) {
+    if ((((int)threadIdx.x) >> 5) == (i_55 >> 3)) {
+      ((float*)diagonal)[(((((((((int)threadIdx.x) >> 5) * 272) + (((i_55 & 3) >> 1) * 136)) + (((((int)threadIdx.x) & 31) >> 2) * 17)) + (((i_55 & 7) >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_55 & 1))] = pairs_k[i_55];
     }
   }
   #pragma unroll
-  for (int i_46 = 0; i_46 < 4; ++i_46) {
-    half_t broadcast_var_4 = half_t(0x0p+0f/*0.000000e+00*/);
-    *(uint4*)(((half_t*)X) + (((((i_46 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_4, broadcast_var_4), __pack_half2(broadcast_var_4, broadcast_var_4), __pack_half2(broadcast_var_4, broadcast_var_4), __pack_half2(broadcast_var_4, broadcast_var_4));
-    half_t broadcast_var_5 = half_t(0x0p+0f/*0.000000e+00*/);
-    *(uint4*)(((half_t*)Xt) + (((((i_46 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_5, broadcast_var_5), __pack_half2(broadcast_var_5, broadcast_var_5), __pack_half2(broadcast_var_5, broadcast_var_5), __pack_half2(broadcast_var_5, broadcast_var_5));
+  for (int i_56 = 0; i_56 < 4; ++i_56) {
+    half_t broadcast_var_6 = half_t(0x0p+0f/*0.000000e+00*/);
+    *(uint4*)(((half_t*)X) + (((((i_56 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6));
+    half_t broadcast_var_7 = half_t(0x0p+0f/*0.000000e+00*/);
+    *(uint4*)(((half_t*)Xt) + (((((i_56 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7));
   }
   #pragma unroll
-  for (int i_47 = 0; i_47 < 8; ++i_47) {
+  for (int i_57 = 0; i_57 < 8; ++i_57) {
     float G_local_cast_12[4];
     float G_local_cast_13[4];
-    *(float4*)(G_local_cast_12 + 0) = *(float4*)(((float*)G) + (((((i_47 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_47 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    *(float4*)(G_local_cast_13 + 0) = *(float4*)(((float*)G) + ((((i_47 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 1984));
-    float broadcast_var_6 = 0x0p+0f/*0.000000e+00*/;
-    uint2 __51;
-    float4 __52;
-    float4 __53;
-      float4 v__49 = *(float4*)(G_local_cast_12 + 0);
-      float4 condval_29;
-      if ((i_47 < 4)) {
-        condval_29 = make_float4(broadcast_var_6, broadcast_var_6, broadcast_var_6, broadcast_var_6);
+    *(float4*)(G_local_cast_12 + 0) = *(float4*)(((float*)G) + (((((i_57 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_57 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    *(float4*)(G_local_cast_13 + 0) = *(float4*)(((float*)G) + ((((i_57 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 1984));
+    float broadcast_var_8 = 0x0p+0f/*0.000000e+00*/;
+    uint2 __55;
+    float4 __56;
+    float4 __57;
+      float4 v__64 = *(float4*)(G_local_cast_12 + 0);
+      float4 condval_38;
+      if ((i_57 < 4)) {
+        condval_38 = make_float4(broadcast_var_8, broadcast_var_8, broadcast_var_8, broadcast_var_8);
       } else {
-        condval_29 = *(float4*)(G_local_cast_13 + 0);
+        condval_38 = *(float4*)(G_local_cast_13 + 0);
       }
-      __53.x = (v__49.x+condval_29.x);
-      __53.y = (v__49.y+condval_29.y);
-      __53.z = (v__49.z+condval_29.z);
-      __53.w = (v__49.w+condval_29.w);
-    __52.x = exp2f(__53.x);
-    __52.y = exp2f(__53.y);
-    __52.z = exp2f(__53.z);
-    __52.w = exp2f(__53.w);
-    ((half2*)(&__51))[0] = __float22half2_rn(((float2*)(&__52))[0]);
-    ((half2*)(&__51))[1] = __float22half2_rn(((float2*)(&__52))[1]);
-    *(uint2*)(kept + (i_47 * 4)) = __51;
+      __57.x = (v__64.x+condval_38.x);
+      __57.y = (v__64.y+condval_38.y);
+      __57.z = (v__64.z+condval_38.z);
+      __57.w = (v__64.w+condval_38.w);
+    __56.x = exp2f(__57.x);
+    __56.y = exp2f(__57.y);
+    __56.z = exp2f(__57.z);
+    __56.w = exp2f(__57.w);
+    ((half2*)(&__55))[0] = __float22half2_rn(((float2*)(&__56))[0]);
+    ((half2*)(&__55))[1] = __float22half2_rn(((float2*)(&__56))[1]);
+    *(uint2*)(kept + (i_57 * 4)) = __55;
   }
   #pragma unroll
-  for (int i_48 = 0; i_48 < 4; ++i_48) {
-    uint4 __54;
-      uint4 v__50 = *(uint4*)(k_unit + (i_48 * 8));
-      uint4 v__51 = *(uint4*)(kept + (i_48 * 8));
-      *(uint1*)(&(__54.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__50.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__51.x)))));
-      *(uint1*)(&(__54.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__50.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__51.y)))));
-      *(uint1*)(&(__54.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__50.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__51.z)))));
-      *(uint1*)(&(__54.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__50.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__51.w)))));
-    *(uint4*)(operators + (((((int64_t)((int)blockIdx.x)) * (int64_t)12288) + (((int64_t)i_48) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = __54;
+  for (int i_58 = 0; i_58 < 4; ++i_58) {
+    uint4 __58;
+      uint4 v__65 = *(uint4*)(k_unit + (i_58 * 8));
+      uint4 v__66 = *(uint4*)(kept + (i_58 * 8));
+      *(uint1*)(&(__58.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.x)))));
+      *(uint1*)(&(__58.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.y)))));
+      *(uint1*)(&(__58.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.z)))));
+      *(uint1*)(&(__58.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.w)))));
+    *(uint4*)(operators + (((((int64_t)((int)blockIdx.x)) * (int64_t)12288) + (((int64_t)i_58) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = __58;
   }
   #pragma unroll
-  for (int i_49 = 0; i_49 < 4; ++i_49) {
-    uint4 __55;
-      uint4 v__52 = *(uint4*)(q_unit + (i_49 * 8));
-      uint4 v__53 = *(uint4*)(kept + (i_49 * 8));
-      *(uint1*)(&(__55.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__52.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__53.x)))));
-      *(uint1*)(&(__55.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__52.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__53.y)))));
-      *(uint1*)(&(__55.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__52.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__53.z)))));
-      *(uint1*)(&(__55.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__52.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__53.w)))));
-    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)12288) + (((int64_t)i_49) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)4096)) = __55;
+  for (int i_59 = 0; i_59 < 4; ++i_59) {
+    uint4 __59;
+      uint4 v__67 = *(uint4*)(q_unit + (i_59 * 8));
+      uint4 v__68 = *(uint4*)(kept + (i_59 * 8));
+      *(uint1*)(&(__59.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.x)))));
+      *(uint1*)(&(__59.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.y)))));
+      *(uint1*)(&(__59.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.z)))));
+      *(uint1*)(&(__59.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.w)))));
+    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)12288) + (((int64_t)i_59) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)4096)) = __59;
   }
   #pragma unroll
-  for (int i_50 = 0; i_50 < 8; ++i_50) {
+  for (int i_60 = 0; i_60 < 8; ++i_60) {
     float G_local_cast_14[4];
     float G_local_cast_15[4];
     float G_local_cast_16[4];
-    *(float4*)(G_local_cast_14 + 0) = *(float4*)(((float*)G) + ((((i_50 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 4032));
-    *(float4*)(G_local_cast_15 + 0) = *(float4*)(((float*)G) + (((((i_50 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_50 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
-    *(float4*)(G_local_cast_16 + 0) = *(float4*)(((float*)G) + ((((i_50 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 1984));
-    float broadcast_var_7 = 0x0p+0f/*0.000000e+00*/;
-    uint2 __56;
-    float4 __57;
-    float4 __58;
-      float4 __59;
-        float4 v__54 = *(float4*)(G_local_cast_14 + 0);
-        float4 v__55 = *(float4*)(G_local_cast_15 + 0);
-        __59.x = (v__54.x-v__55.x);
-        __59.y = (v__54.y-v__55.y);
-        __59.z = (v__54.z-v__55.z);
-        __59.w = (v__54.w-v__55.w);
-      float4 condval_30;
-      if ((i_50 < 4)) {
-        condval_30 = *(float4*)(G_local_cast_16 + 0);
+    *(float4*)(G_local_cast_14 + 0) = *(float4*)(((float*)G) + ((((i_60 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 4032));
+    *(float4*)(G_local_cast_15 + 0) = *(float4*)(((float*)G) + (((((i_60 >> 1) * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + ((i_60 & 1) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
+    *(float4*)(G_local_cast_16 + 0) = *(float4*)(((float*)G) + ((((i_60 & 1) * 32) + ((((int)threadIdx.x) & 7) * 4)) + 1984));
+    float broadcast_var_9 = 0x0p+0f/*0.000000e+00*/;
+    uint2 __60;
+    float4 __61;
+    float4 __62;
+      float4 __63;
+        float4 v__69 = *(float4*)(G_local_cast_14 + 0);
+        float4 v__70 = *(float4*)(G_local_cast_15 + 0);
+        __63.x = (v__69.x-v__70.x);
+        __63.y = (v__69.y-v__70.y);
+        __63.z = (v__69.z-v__70.z);
+        __63.w = (v__69.w-v__70.w);
+      float4 condval_39;
+      if ((i_60 < 4)) {
+        condval_39 = *(float4*)(G_local_cast_16 + 0);
       } else {
-        condval_30 = make_float4(broadcast_var_7, broadcast_var_7, broadcast_var_7, broadcast_var_7);
+        condval_39 = make_float4(broadcast_var_9, broadcast_var_9, broadcast_var_9, broadcast_var_9);
       }
-      __58.x = (__59.x+condval_30.x);
-      __58.y = (__59.y+condval_30.y);
-      __58.z = (__59.z+condval_30.z);
-      __58.w = (__59.w+condval_30.w);
-    __57.x = exp2f(__58.x);
-    __57.y = exp2f(__58.y);
-    __57.z = exp2f(__58.z);
-    __57.w = exp2f(__58.w);
-    ((half2*)(&__56))[0] = __float22half2_rn(((float2*)(&__57))[0]);
-    ((half2*)(&__56))[1] = __float22half2_rn(((float2*)(&__57))[1]);
-    *(uint2*)(kept + (i_50 * 4)) = __56;
-  }
-  #pragma unroll
-  for (int i_51 = 0; i_51 < 4; ++i_51) {
-    uint4 __60;
-      uint4 v__56 = *(uint4*)(k_unit + (i_51 * 8));
-      uint4 v__57 = *(uint4*)(kept + (i_51 * 8));
-      *(uint1*)(&(__60.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.x)))));
-      *(uint1*)(&(__60.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.y)))));
-      *(uint1*)(&(__60.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.z)))));
-      *(uint1*)(&(__60.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.w)))));
-    *(uint4*)(((half_t*)remaining) + (((((i_51 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __60;
-  }
-  if (((int)threadIdx.x) < 64) {
-    decays[((((int64_t)((int)blockIdx.x)) * (int64_t)64) + ((int64_t)((int)threadIdx.x)))] = exp2f((((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 32) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 1984)] + ((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 32) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 4032)]));
+      __62.x = (__63.x+condval_39.x);
+      __62.y = (__63.y+condval_39.y);
+      __62.z = (__63.z+condval_39.z);
+      __62.w = (__63.w+condval_39.w);
+    __61.x = exp2f(__62.x);
+    __61.y = exp2f(__62.y);
+    __61.z = exp2f(__62.z);
+    __61.w = exp2f(__62.w);
+    ((half2*)(&__60))[0] = __float22half2_rn(((float2*)(&__61))[0]);
+    ((half2*)(&__60))[1] = __float22half2_rn(((float2*)(&__61))[1]);
+    *(uint2*)(kept + (i_60 * 4)) = __60;
   }
   __syncthreads();
+  #pragma unroll
+  for (int i_61 = 0; i_61 < 4; ++i_61) {
+    uint4 __64;
+      uint4 v__71 = *(uint4*)(k_unit + (i_61 * 8));
+      uint4 v__72 = *(uint4*)(kept + (i_61 * 8));
+      *(uint1*)(&(__64.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.x)))));
+      *(uint1*)(&(__64.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.y)))));
+      *(uint1*)(&(__64.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.z)))));
+      *(uint1*)(&(__64.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.w)))));
+    *(uint4*)(((half_t*)remaining) + (((((i_61 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __64;
+  }
   if (((int)threadIdx.x) < 64) {
     #pragma unroll
-    for (int i_52 = 0; i_52 < 16; ++i_52) {
-      float condval_31;
-      if (((((int)threadIdx.x) & 15) == i_52)) {
-        condval_31 = 0x1p+0f/*1.000000e+00*/;
+    for (int i_62 = 0; i_62 < 16; ++i_62) {
+      float condval_40;
+      if (((((int)threadIdx.x) & 15) == i_62)) {
+        condval_40 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_31 = 0x0p+0f/*0.000000e+00*/;
+        condval_40 = 0x0p+0f/*0.000000e+00*/;
       }
-      solution[i_52] = condval_31;
+      solution[i_62] = condval_40;
       #pragma unroll
-      for (int j = 0; j < 16; ++j) {
-        if (j < i_52) {
-          solution[i_52] = (solution[i_52] - (((float*)diagonal)[((((((int)threadIdx.x) >> 4) * 272) + (i_52 * 17)) + j)] * solution[j]));
+      for (int j_1 = 0; j_1 < 16; ++j_1) {
+        if (j_1 < i_62) {
+          solution[i_62] = (solution[i_62] - (((float*)diagonal)[((((((int)threadIdx.x) >> 4) * 272) + (i_62 * 17)) + j_1)] * solution[j_1]));
         }
       }
-      ((half_t*)X)[(((((((((int)threadIdx.x) >> 4) * 1024) + (i_52 * 64)) + ((((((int)threadIdx.x) >> 5) + ((i_52 & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((i_52 & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (i_52 & 1)) & 1) * 8)) + (((int)threadIdx.x) & 7))] = ((half_t)solution[i_52]);
-      ((half_t*)Xt)[(((((((int)threadIdx.x) * 64) + ((((((int)threadIdx.x) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + ((((i_52 >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + (i_52 & 7))] = ((half_t)solution[i_52]);
+      ((half_t*)X)[(((((((((int)threadIdx.x) >> 4) * 1024) + (i_62 * 64)) + ((((((int)threadIdx.x) >> 5) + ((i_62 & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((i_62 & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (i_62 & 1)) & 1) * 8)) + (((int)threadIdx.x) & 7))] = ((half_t)solution[i_62]);
+      ((half_t*)Xt)[(((((((int)threadIdx.x) * 64) + ((((((int)threadIdx.x) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + ((((i_62 >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + (i_62 & 7))] = ((half_t)solution[i_62]);
     }
   }
   {
@@ -1119,14 +1342,14 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   __syncthreads();
   #pragma unroll
-  for (int i_53 = 0; i_53 < 32; ++i_53) {
-    float condval_32;
-    if ((((((int)threadIdx.x) >> 5) == ((i_53 >> 3) + 1)) && (((i_53 & 15) >> 3) == 0))) {
-      condval_32 = of_k[i_53];
+  for (int i_63 = 0; i_63 < 32; ++i_63) {
+    float condval_41;
+    if ((((((int)threadIdx.x) >> 5) == ((i_63 >> 3) + 1)) && (((i_63 & 15) >> 3) == 0))) {
+      condval_41 = of_k[i_63];
     } else {
-      condval_32 = 0x0p+0f/*0.000000e+00*/;
+      condval_41 = 0x0p+0f/*0.000000e+00*/;
     }
-    ((half_t*)Pt)[((((((((i_53 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_53 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_53 & 3) >> 1) + (i_53 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_32);
+    ((half_t*)Pt)[((((((((i_63 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_63 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_63 & 3) >> 1) + (i_63 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_41);
   }
   {
     tl::GmmaDescriptor desc_a_13;
@@ -1147,10 +1370,10 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   __syncthreads();
   #pragma unroll
-  for (int i_54 = 0; i_54 < 32; ++i_54) {
-    if (((((int)threadIdx.x) >> 5) == ((i_54 >> 3) + 1)) && (((i_54 & 15) >> 3) == 0)) {
-      ((half_t*)X)[(((((((((((int)threadIdx.x) >> 5) * 1024) + (((i_54 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((i_54 >> 4) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((int)threadIdx.x) & 15) >> 3) * 16)) + (((((i_54 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_54 & 1))] = ((half_t)(of_k[i_54] * -0x1p+0f/*-1.000000e+00*/));
-      ((half_t*)Xt)[((((((((i_54 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_54 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_54 & 3) >> 1) + (i_54 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_54] * -0x1p+0f/*-1.000000e+00*/));
+  for (int i_64 = 0; i_64 < 32; ++i_64) {
+    if (((((int)threadIdx.x) >> 5) == ((i_64 >> 3) + 1)) && (((i_64 & 15) >> 3) == 0)) {
+      ((half_t*)X)[(((((((((((int)threadIdx.x) >> 5) * 1024) + (((i_64 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((i_64 >> 4) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((int)threadIdx.x) & 15) >> 3) * 16)) + (((((i_64 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_64 & 1))] = ((half_t)(of_k[i_64] * -0x1p+0f/*-1.000000e+00*/));
+      ((half_t*)Xt)[((((((((i_64 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_64 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_64 & 3) >> 1) + (i_64 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_64] * -0x1p+0f/*-1.000000e+00*/));
     }
   }
   {
@@ -1172,14 +1395,14 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   __syncthreads();
   #pragma unroll
-  for (int i_55 = 0; i_55 < 32; ++i_55) {
-    float condval_33;
-    if ((((((int)threadIdx.x) >> 6) == ((i_55 >> 4) + 1)) && ((i_55 >> 4) == 0))) {
-      condval_33 = of_k[i_55];
+  for (int i_65 = 0; i_65 < 32; ++i_65) {
+    float condval_42;
+    if ((((((int)threadIdx.x) >> 6) == ((i_65 >> 4) + 1)) && ((i_65 >> 4) == 0))) {
+      condval_42 = of_k[i_65];
     } else {
-      condval_33 = 0x0p+0f/*0.000000e+00*/;
+      condval_42 = 0x0p+0f/*0.000000e+00*/;
     }
-    ((half_t*)Pt)[((((((((i_55 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_55 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_55 & 3) >> 1) + (i_55 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_33);
+    ((half_t*)Pt)[((((((((i_65 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_65 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_65 & 3) >> 1) + (i_65 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_42);
   }
   {
     tl::GmmaDescriptor desc_a_15;
@@ -1200,10 +1423,10 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
   }
   __syncthreads();
   #pragma unroll
-  for (int i_56 = 0; i_56 < 32; ++i_56) {
-    if (((((int)threadIdx.x) >> 6) == ((i_56 >> 4) + 1)) && ((i_56 >> 4) == 0)) {
-      ((half_t*)X)[(((((((((((int)threadIdx.x) >> 5) * 1024) + (((i_56 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((int)threadIdx.x) & 31) >> 4) * 32)) + (((((i_56 & 15) >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_56 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_56 & 1))] = ((half_t)(of_k[i_56] * -0x1p+0f/*-1.000000e+00*/));
-      ((half_t*)Xt)[((((((((i_56 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_56 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_56 & 3) >> 1) + (i_56 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_56] * -0x1p+0f/*-1.000000e+00*/));
+  for (int i_66 = 0; i_66 < 32; ++i_66) {
+    if (((((int)threadIdx.x) >> 6) == ((i_66 >> 4) + 1)) && ((i_66 >> 4) == 0)) {
+      ((half_t*)X)[(((((((((((int)threadIdx.x) >> 5) * 1024) + (((i_66 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((int)threadIdx.x) & 31) >> 4) * 32)) + (((((i_66 & 15) >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_66 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_66 & 1))] = ((half_t)(of_k[i_66] * -0x1p+0f/*-1.000000e+00*/));
+      ((half_t*)Xt)[((((((((i_66 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_66 & 1) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_66 & 3) >> 1) + (i_66 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_66] * -0x1p+0f/*-1.000000e+00*/));
     }
   }
   {
@@ -1237,54 +1460,35 @@ static __global__ void __launch_bounds__(128, 3) kda_prepare_k64_f16_kernel(cons
     tl::warpgroup_fence_operand(reinterpret_cast<float*>(Kr + 0), 32);
   }
   tl::wait_wgmma<0>();
+  __syncthreads();
   #pragma unroll
-  for (int i_57 = 0; i_57 < 16; ++i_57) {
-    float2 __61;
-      float2 v__58 = *(float2*)(of_q + (i_57 * 2));
-      float2 v__59 = *(float2*)(((float*)betas) + (((i_57 >> 1) * 8) + ((((int)threadIdx.x) & 3) * 2)));
-      __61.x = (v__58.x*v__59.x);
-      __61.y = (v__58.y*v__59.y);
-    *(float2*)(of_q + (i_57 * 2)) = __61;
-  }
-  #pragma unroll
-  for (int i_58 = 0; i_58 < 16; ++i_58) {
-    float2 __62;
-      float2 v__60 = *(float2*)(Kr + (i_58 * 2));
-      float2 v__61 = make_float2(((float*)betas)[((((((int)threadIdx.x) >> 5) * 16) + ((i_58 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))], ((float*)betas)[((((((int)threadIdx.x) >> 5) * 16) + ((i_58 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))]);
-      __62.x = (v__60.x*v__61.x);
-      __62.y = (v__60.y*v__61.y);
-    *(float2*)(Kr + (i_58 * 2)) = __62;
+  for (int i_67 = 0; i_67 < 4; ++i_67) {
+    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)B)[(((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (i_67 * 16)) + (((((int)threadIdx.x) & 31) >> 4) * 8))])), __pack_half2(((half_t)of_q[(i_67 * 8)]), ((half_t)of_q[((i_67 * 8) + 1)])), __pack_half2(((half_t)of_q[((i_67 * 8) + 2)]), ((half_t)of_q[((i_67 * 8) + 3)])), __pack_half2(((half_t)of_q[((i_67 * 8) + 4)]), ((half_t)of_q[((i_67 * 8) + 5)])), __pack_half2(((half_t)of_q[((i_67 * 8) + 6)]), ((half_t)of_q[((i_67 * 8) + 7)])));
   }
   __syncthreads();
   #pragma unroll
-  for (int i_59 = 0; i_59 < 4; ++i_59) {
-    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)B)[(((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (i_59 * 16)) + (((((int)threadIdx.x) & 31) >> 4) * 8))])), __pack_half2(((half_t)of_q[(i_59 * 8)]), ((half_t)of_q[((i_59 * 8) + 1)])), __pack_half2(((half_t)of_q[((i_59 * 8) + 2)]), ((half_t)of_q[((i_59 * 8) + 3)])), __pack_half2(((half_t)of_q[((i_59 * 8) + 4)]), ((half_t)of_q[((i_59 * 8) + 5)])), __pack_half2(((half_t)of_q[((i_59 * 8) + 6)]), ((half_t)of_q[((i_59 * 8) + 7)])));
+  for (int i_68 = 0; i_68 < 4; ++i_68) {
+    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)rows_k)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_68 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_68 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)Kr[(i_68 * 8)]), ((half_t)Kr[((i_68 * 8) + 1)])), __pack_half2(((half_t)Kr[((i_68 * 8) + 2)]), ((half_t)Kr[((i_68 * 8) + 3)])), __pack_half2(((half_t)Kr[((i_68 * 8) + 4)]), ((half_t)Kr[((i_68 * 8) + 5)])), __pack_half2(((half_t)Kr[((i_68 * 8) + 6)]), ((half_t)Kr[((i_68 * 8) + 7)])));
   }
   __syncthreads();
   #pragma unroll
-  for (int i_60 = 0; i_60 < 4; ++i_60) {
-    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)rows_k)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_60 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_60 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)Kr[(i_60 * 8)]), ((half_t)Kr[((i_60 * 8) + 1)])), __pack_half2(((half_t)Kr[((i_60 * 8) + 2)]), ((half_t)Kr[((i_60 * 8) + 3)])), __pack_half2(((half_t)Kr[((i_60 * 8) + 4)]), ((half_t)Kr[((i_60 * 8) + 5)])), __pack_half2(((half_t)Kr[((i_60 * 8) + 6)]), ((half_t)Kr[((i_60 * 8) + 7)])));
-  }
-  __syncthreads();
-  #pragma unroll
-  for (int i_61 = 0; i_61 < 4; ++i_61) {
-    *(uint4*)(triangles + (((((int64_t)((int)blockIdx.x)) * (int64_t)4096) + (((int64_t)i_61) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = *(uint4*)(((half_t*)B) + ((i_61 * 1024) + (((int)threadIdx.x) * 8)));
+  for (int i_69 = 0; i_69 < 4; ++i_69) {
+    *(uint4*)(triangles + (((((int64_t)((int)blockIdx.x)) * (int64_t)4096) + (((int64_t)i_69) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = *(uint4*)(((half_t*)B) + ((i_69 * 1024) + (((int)threadIdx.x) * 8)));
   }
   #pragma unroll
-  for (int i_62 = 0; i_62 < 4; ++i_62) {
-    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)12288) + (((int64_t)i_62) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)) = *(uint4*)(((half_t*)rows_k) + (((((i_62 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)));
+  for (int i_70 = 0; i_70 < 4; ++i_70) {
+    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)12288) + (((int64_t)i_70) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)) = *(uint4*)(((half_t*)rows_k) + (((((i_70 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)));
   }
 }
 
 cudaError_t kda_prepare_k64_f16(const KdaPrepare& arguments, cudaStream_t stream) {
   static Prepared prepared{0};
   return launch(kda_prepare_k64_f16_kernel, prepared, dim3(static_cast<unsigned>(arguments.places * arguments.HV)), dim3(128, 1, 1),
-                71680, stream,
+                63488, stream,
                 static_cast<const half_t*>(arguments.A_log),
                 static_cast<const float*>(arguments.A_log_f32),
                 static_cast<const half_t*>(arguments.beta),
                 static_cast<const float*>(arguments.beta_f32),
-                static_cast<float*>(arguments.decays),
                 static_cast<const half_t*>(arguments.dt_bias),
                 static_cast<const float*>(arguments.dt_bias_f32),
                 static_cast<const half_t*>(arguments.g),
@@ -1293,6 +1497,7 @@ cudaError_t kda_prepare_k64_f16(const KdaPrepare& arguments, cudaStream_t stream
                 static_cast<half_t*>(arguments.operators),
                 static_cast<const half_t*>(arguments.q),
                 static_cast<half_t*>(arguments.triangles),
+                static_cast<float*>(arguments.vectors),
                 arguments.A_log_head,
                 arguments.A_log_is_f32,
                 arguments.HV,

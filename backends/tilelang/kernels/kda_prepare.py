@@ -1,7 +1,11 @@
 """What a chunk of 64 tokens of one value head does to any state: one block a chunk and head, two threads a channel.
 
-    Kt = k e^G    Qt = q e^G    Kr = beta X^T (k e^(G_end - G))    B = M X beta    gamma = e^G_end
-    X = (I + beta strict_lower(N))^-1    M_ij, N_ij = q_i, k_i . e^(G_i - G_j) k_j
+    Kt = k e^G    Qt = q e^G    Kr = X^T (k e^(G_end - G))    B = M X    gamma = e^G_end
+    X = (I + p strict_lower(N))^-1    M_ij, N_ij = q_i, k_i . e^(G_i - G_j) k_j
+
+q and k of any norm are divided by a power of two, so that they are f16 factors of about 1: with k = 2^e k' and q = 2^a q'
+the rule k beta (v - k^T S) is k' (w v - p k'^T S) for w = 2^e beta and p = 4^e beta, and o has the factor f = 2^a. What is
+written here are q' and k'; w, p and f go to kda_state as they are, in f32.
 
 G is the running sum of the log-decays, in powers of two, for each half of the chunk by itself. Gates may be as strong
 as they like: a pair i > j is the product of two factors of at most 1, decays from and to the token before the boundary
@@ -15,18 +19,25 @@ matrices for each of the 6 bits, of which the pairs of that bit are kept:
     x x . .        . . x .
 
 X comes from the four 16 x 16 blocks on the diagonal, solved in f32 by a thread a column, and two merges
-X_10 = -X_11 (L_10 X_00). Factors of products are f16: all of them are contractions where keys have a norm of 1.
+X_10 = -X_11 (L_10 X_00). Factors of products are f16: all of them are contractions where beta |k|^2 is at most 2.
+
+From the first token whose k, beta or log-decay is not finite on, everything is NaN, and nothing before it may be: those
+tokens count as not there, and f and gamma are NaN. A q that is not finite has an f of its own that is NaN.
 """
 
 import tilelang.language as T
 from tvm.tirx.op import thread_return
 
+from magnitudes import bits, finite, larger_of, not_a_number, power_of_two
+from packets import OF_KEYS, OF_OUTPUT, OF_VALUES, vector_width
 from sequences import CHUNK, bound, first_place
 
 HALF = CHUNK // 2
 BLOCK = 16
 LOG2E = 1.4426950408889634
 FORGOTTEN = -160.0  # 2^-160 is 0; running sums of it keep their precision
+GROWN = 15.0  # 2^15 is about where f16 ends
+LARGEST = 3.0e38
 GIVEN, SOFTPLUS, BOUNDED = 0, 1, 2  # fla::cuda::Gate
 
 
@@ -43,6 +54,19 @@ def sum_at(G, i, j):
     """G of token i and channel j. A thread reads eight neighbouring channels as two times four: the first four of all
     threads lie side by side, and so do the second, or their banks would collide."""
     return G[i, j % 8 // 4, j // 8, j % 4]
+
+
+def grown(log2):
+    """Or not a number: comparisons may be turned around, so they do not tell."""
+    return T.Or(T.Not(finite(log2)), log2 > GROWN)
+
+
+def exponent_of(total, factor, l2norm, K):
+    """Of the power of two that a row is divided by, once times `factor`: about its norm, and no more than the larger
+    one of 1 and its largest channel's magnitude, times the root of K."""
+    of_norm = T.shift_right(T.shift_right(bits(total * factor * factor), 23) - 127, 1)
+    of_sum = T.shift_right(bits(total), 23) - 127 - {64: 3, 128: 3, 256: 4}[K]
+    return T.max(T.min(T.if_then_else(l2norm != 0, of_norm, of_sum), 126), -126)
 
 
 @T.macro
@@ -79,6 +103,7 @@ def products(bit, q_unit, k_unit, kept, G, rows_q, rows_k, of_q, of_k, pairs_q, 
 
 def kernel(K, dtype, varlen):
     threads = 2 * K
+    numbers = vector_width(K)
     packets = T.dynamic("packets")
 
     @T.prim_func
@@ -96,7 +121,7 @@ def kernel(K, dtype, varlen):
         cu_seqlens: T.Tensor((T.dynamic("cu_seqlens_size"),), "int32"),
         operators: T.Tensor((packets, 3 * CHUNK, K), "float16"),
         triangles: T.Tensor((packets, CHUNK, CHUNK), "float16"),
-        decays: T.Tensor((packets, K), "float32"),
+        vectors: T.Tensor((packets, numbers), "float32"),  # see packets.py
         N: T.int32,
         tokens: T.int32,
         places: T.int32,
@@ -147,7 +172,11 @@ def kernel(K, dtype, varlen):
             Pt = T.alloc_shared((CHUNK, CHUNK), "float16")
             B = T.alloc_shared((CHUNK, CHUNK), "float16")
             betas = T.alloc_shared((CHUNK,), "float32")
+            weights = T.alloc_shared((CHUNK,), "float32")
             owns = T.alloc_shared((CHUNK,), "float32")
+            # 1: from here on, 2: this q. Static, for where all shared memory is dynamic ptxas knows its addresses, keeps
+            # wgmma's descriptors as constants in registers, not in uniform ones, and spills some 400 bytes more.
+            spoilt = T.alloc_shared((CHUNK,), "int32", scope="shared")
 
             q_rows = T.alloc_fragment((CHUNK, K), dtype)
             k_rows = T.alloc_fragment((CHUNK, K), dtype)
@@ -157,6 +186,8 @@ def kernel(K, dtype, varlen):
             sums = T.alloc_fragment((CHUNK, K), "float32")
             q_factor = T.alloc_fragment((CHUNK,), "float32")
             k_factor = T.alloc_fragment((CHUNK,), "float32")
+            q_exponent = T.alloc_fragment((CHUNK,), "int32")
+            k_exponent = T.alloc_fragment((CHUNK,), "int32")
             own = T.alloc_fragment((CHUNK,), "float32")
             of_q = T.alloc_fragment((CHUNK, CHUNK), "float32")
             of_k = T.alloc_fragment((CHUNK, CHUNK), "float32")
@@ -258,9 +289,13 @@ def kernel(K, dtype, varlen):
                 for i in T.unroll(HALF):
                     raw[i] = lower_bound * sigmoid(rate * (raw[i] + bias))
             for i in T.unroll(HALF):
-                decay = decay + T.if_then_else(half * HALF + i < count, T.max(LOG2E * raw[i], FORGOTTEN), 0.0)
+                decay = decay + T.if_then_else(half * HALF + i < count, larger_of(LOG2E * raw[i], FORGOTTEN), 0.0)
                 G[half * HALF + i, channel % 8 // 4, channel // 8, channel % 4] = decay
 
+            bad = T.alloc_var("int32")
+            until = T.alloc_var("int32")  # the first token that is not there for what comes before
+            bad = T.if_then_else(grown(decay), 1, 0)
+            until = CHUNK
             if thread < CHUNK:
                 beta_at = batch * beta_batch + (first + T.min(thread, count - 1)) * beta_token + head * beta_head
                 if beta_is_f32 != 0:
@@ -269,26 +304,101 @@ def kernel(K, dtype, varlen):
                     rate = T.cast(beta[beta_at], "float32")
                 if beta_sigmoid != 0:
                     rate = beta_factor * sigmoid(rate)
-                betas[thread] = T.if_then_else(thread < count, rate, 0.0)
+                rate = T.if_then_else(thread < count, rate, 0.0)
+                betas[thread] = rate
+                if T.Not(finite(rate)):
+                    bad = 1
 
-            # Their norms, and the products of a token's own q and k.
-            for i, j in T.Parallel(CHUNK, K):
-                sums[i, j] = T.cast(q_rows[i, j], "float32") * T.cast(q_rows[i, j], "float32")
+            # Their magnitudes: the sum of squares where they are normalised, otherwise that of absolute values.
+            if l2norm != 0:
+                for i, j in T.Parallel(CHUNK, K):
+                    sums[i, j] = T.cast(q_rows[i, j], "float32") * T.cast(q_rows[i, j], "float32")
+            else:
+                for i, j in T.Parallel(CHUNK, K):
+                    sums[i, j] = T.abs(T.cast(q_rows[i, j], "float32"))
             T.reduce_sum(sums, q_factor, dim=1)
-            for i, j in T.Parallel(CHUNK, K):
-                sums[i, j] = T.cast(k_rows[i, j], "float32") * T.cast(k_rows[i, j], "float32")
+            if l2norm != 0:
+                for i, j in T.Parallel(CHUNK, K):
+                    sums[i, j] = T.cast(k_rows[i, j], "float32") * T.cast(k_rows[i, j], "float32")
+            else:
+                for i, j in T.Parallel(CHUNK, K):
+                    sums[i, j] = T.abs(T.cast(k_rows[i, j], "float32"))
             T.reduce_sum(sums, k_factor, dim=1)
-            for i, j in T.Parallel(CHUNK, K):
-                sums[i, j] = T.cast(q_rows[i, j], "float32") * T.cast(k_rows[i, j], "float32")
-            T.reduce_sum(sums, own, dim=1)
+
+            # What is not finite.
             for i in T.Parallel(CHUNK):
-                q_factor[i] = T.if_then_else(l2norm != 0, T.rsqrt(q_factor[i] + 1e-6), 1.0)
-                k_factor[i] = T.if_then_else(l2norm != 0, T.rsqrt(k_factor[i] + 1e-6), 1.0)
-                owns[i] = own[i] * q_factor[i] * k_factor[i]
+                if T.Not(finite(q_factor[i] + k_factor[i])):
+                    bad = 1
+            bad = T.syncthreads_or(bad)
+            if bad != 0:
+                mark = T.alloc_var("int32")
+                mark = 0
+                if T.And(thread < CHUNK, thread < count):
+                    if T.Not(finite(betas[thread])):
+                        mark = 1
+                    for j in T.serial(K):
+                        k_at = batch * k_batch + (first + thread) * k_token + T.truncdiv(head, group) * k_head
+                        q_at = batch * q_batch + (first + thread) * q_token + T.truncdiv(head, group) * q_head
+                        if T.Or(grown(sum_at(G, thread, j)), T.Not(finite(T.cast(k[k_at * 8 + j], "float32")))):
+                            mark = 1
+                        if T.And(mark == 0, T.Not(finite(T.cast(q[q_at * 8 + j], "float32")))):
+                            mark = 2
+                if thread < CHUNK:
+                    spoilt[thread] = mark
+                T.sync_threads()
+                for i in T.serial(CHUNK):
+                    if T.And(spoilt[i] == 1, i < until):
+                        until = i
+                for i, j in T.Parallel(CHUNK, K):
+                    q_rows[i, j] = T.if_then_else(T.Or(i >= until, spoilt[i] == 2), T.cast(0.0, dtype), q_rows[i, j])
+                for i, j in T.Parallel(CHUNK, K):
+                    k_rows[i, j] = T.if_then_else(i >= until, T.cast(0.0, dtype), k_rows[i, j])
+                for i in T.Parallel(CHUNK):
+                    q_factor[i] = T.if_then_else(T.Or(i >= until, spoilt[i] == 2), 0.0, q_factor[i])
+                    k_factor[i] = T.if_then_else(i >= until, 0.0, k_factor[i])
+                decay = 0.0
+                for i in T.serial(HALF):
+                    if half * HALF + i < until:
+                        decay = G[half * HALF + i, channel % 8 // 4, channel // 8, channel % 4]
+                    G[half * HALF + i, channel % 8 // 4, channel // 8, channel % 4] = decay
+                if T.And(thread < CHUNK, thread >= until):
+                    betas[thread] = 0.0
+                T.sync_threads()
+
+            # Here and not at the end: `until` is not kept in a register over the products.
+            for j in T.Parallel(K):
+                vectors[packet, j] = T.if_then_else(
+                    until < CHUNK, not_a_number(), T.exp2(sum_at(G, HALF - 1, j) + sum_at(G, CHUNK - 1, j))
+                )
+            for i in T.Parallel(CHUNK):
+                rate_q = T.if_then_else(l2norm != 0, T.rsqrt(q_factor[i] + 1e-6), 1.0)
+                q_exponent[i] = exponent_of(q_factor[i], rate_q, l2norm, K)
+                q_factor[i] = rate_q * power_of_two(-q_exponent[i])
+            for i in T.Parallel(CHUNK):
+                rate_k = T.if_then_else(l2norm != 0, T.rsqrt(k_factor[i] + 1e-6), 1.0)
+                k_exponent[i] = exponent_of(k_factor[i], rate_k, l2norm, K)
+                k_factor[i] = rate_k * power_of_two(-k_exponent[i])
             for i, j in T.Parallel(CHUNK, K):
                 q_unit[i, j] = T.cast(T.cast(q_rows[i, j], "float32") * q_factor[i], "float16")
             for i, j in T.Parallel(CHUNK, K):
                 k_unit[i, j] = T.cast(T.cast(k_rows[i, j], "float32") * k_factor[i], "float16")
+            for i, j in T.Parallel(CHUNK, K):  # a token's own q and k
+                sums[i, j] = T.cast(q_unit[i, j], "float32") * T.cast(k_unit[i, j], "float32")
+            T.reduce_sum(sums, own, dim=1)
+            for i in T.Parallel(CHUNK):
+                owns[i] = own[i]
+                weighted = betas[i] * power_of_two(k_exponent[i])
+                weighted_twice = T.max(T.min(weighted * power_of_two(k_exponent[i]), LARGEST), -LARGEST)
+                weights[i] = weighted_twice
+                vectors[packet, K + OF_VALUES + i] = weighted
+                vectors[packet, K + OF_KEYS + i] = weighted_twice
+                vectors[packet, K + OF_OUTPUT + i] = T.if_then_else(
+                    T.And(bad != 0, T.Or(i >= until, spoilt[i] == 2)), not_a_number(), power_of_two(q_exponent[i])
+                )
+
+            if numbers > K + 3 * CHUNK:
+                for j in T.Parallel(numbers - K - 3 * CHUNK):  # copied, never read
+                    vectors[packet, K + 3 * CHUNK + j] = 0.0
 
             # Pairs of tokens.
             T.clear(pairs_q)
@@ -302,7 +412,7 @@ def kernel(K, dtype, varlen):
             for i, j in T.Parallel(CHUNK, CHUNK):
                 M[i, j] = T.cast(T.if_then_else(i > j, pairs_q[i, j], T.if_then_else(i == j, owns[i], 0.0)), "float16")
             for i, j in T.Parallel(CHUNK, CHUNK):
-                pairs_k[i, j] = T.if_then_else(i > j, betas[i] * pairs_k[i, j], 0.0)
+                pairs_k[i, j] = T.if_then_else(i > j, weights[i] * pairs_k[i, j], 0.0)
             T.copy(pairs_k, L)
             for i, j in T.Parallel(CHUNK, CHUNK):
                 if i // BLOCK == j // BLOCK:
@@ -324,8 +434,6 @@ def kernel(K, dtype, varlen):
                 kept[i, j] = T.cast(T.exp2(sum_at(G, CHUNK - 1, j) - sum_at(G, i, j) + to_half), "float16")
             for i, j in T.Parallel(CHUNK, K):
                 remaining[i, j] = k_unit[i, j] * kept[i, j]
-            for j in T.Parallel(K):
-                decays[packet, j] = T.exp2(sum_at(G, HALF - 1, j) + sum_at(G, CHUNK - 1, j))
 
             # The triangle: its blocks on the diagonal, then 16 to 32 to 64.
             if thread < CHUNK:
@@ -353,10 +461,6 @@ def kernel(K, dtype, varlen):
             T.wgmma_gemm(M, Xt, of_q, transpose_B=True, clear_accum=True)
             T.wgmma_gemm(Xt, remaining, Kr, clear_accum=True)
             T.wait_wgmma(0)
-            for i, j in T.Parallel(CHUNK, CHUNK):
-                of_q[i, j] = of_q[i, j] * betas[j]
-            for i, j in T.Parallel(CHUNK, K):
-                Kr[i, j] = Kr[i, j] * betas[i]
             T.copy(of_q, B)
             T.copy(Kr, rows_k)
             T.copy(B, triangles[packet, :, :])

@@ -1,32 +1,53 @@
 """The chain of states of chunk_kda: one block a sequence, value head and 64 columns of values.
 
-    Y = V - Kt S        O = Qt S + B Y        S' = diag(gamma) S + Kr^T Y
+    Y = w V - p Kt S        O = f (Qt S + B Y)        S' = diag(gamma) S + Kr^T Y
 
-S is [K, 64] in registers, f32, and holds a sixteenth of the state, as Y does of its values: f16 factors then reach
-states of a million. Kt, Qt, Kr [64, K], B [64, 64] and gamma [K] are what kda_prepare made of the chunk's 64 tokens.
-The next chunk's are on their way (cp.async) while one is worked on. With K = 256 there is no room for two: the next
-one's take the place of this one's as soon as those have been used. V comes a chunk ahead, in registers.
+S is [K, 64] in registers, f32. Kt, Qt, Kr [64, K], B [64, 64], gamma [K] and w, p, f [64] are what kda_prepare made of the
+chunk's 64 tokens. The next chunk's are on their way (cp.async) while one is worked on. With K = 256 there is no room for
+two: the next one's take the place of this one's as soon as those have been used. V comes a chunk ahead, in registers.
 
-Rows of Kt, Qt, Kr and B of tokens that are not there are zero. Values of such tokens may be anything, so Y is selected.
+S and Y are factors of products in f16, so they are kept in units of a power of two that follows the largest magnitude of
+S and w V: scaling V and the states by a power of two changes no bit of what is multiplied. The unit stays while that
+magnitude is between 2^LOW and 2^HIGH of it.
+
+A column of V that is not finite at some token is not finite from there on, and no other output is touched: such values
+count as zeros in products, over a whole chunk, and the column is made NaN where it ends up. For k, g, beta and q
+kda_prepare does the same (its f and gamma are NaN). Rows of Kt, Qt, Kr and B and w, p of tokens that are not there are
+zero.
 """
 
 import tilelang.language as T
 
+from magnitudes import NOT_FINITE, ZERO, finite, larger, largest_exponent, not_a_number, power_of_two
+from packets import OF_KEYS, OF_OUTPUT, OF_VALUES, vector_width
 from sequences import CHUNK, bound, first_place, index_at
 
 COLUMNS = 64
 THREADS = 128
+LOW, UNIT, HIGH = -3, 2, 7  # powers of two: Y has 2^14 at most then, and f16 ends at 2^16
+
+
+@T.macro
+def find_largest(S, even: T.Ref, odd: T.Ref):
+    """The largest magnitudes of this thread's part of S, but for columns that are NaN, in two chains of dependent
+    instructions."""
+    for i, j in T.Parallel(*S.shape):
+        if j % 2 == 0:
+            even = T.max(even, T.abs(S[i, j]))
+        else:
+            odd = T.max(odd, T.abs(S[i, j]))
 
 
 def kernel(K, dtype, varlen):
     stages = 2 if K <= 128 else 1
+    width = vector_width(K)
     packets = T.dynamic("packets")
 
     @T.prim_func
     def kda_state(
         operators: T.Tensor((packets, 3 * CHUNK, K), "float16"),
         triangles: T.Tensor((packets, CHUNK, CHUNK), "float16"),
-        decays: T.Tensor((packets, K), "float32"),
+        vectors: T.Tensor((packets, width), "float32"),
         v: T.Tensor((T.dynamic("v_size", "int64"),), dtype),
         o: T.Tensor((T.dynamic("o_size", "int64"),), dtype),
         initial_state: T.Tensor((T.dynamic("initial_size", "int64"),), "float32"),
@@ -71,14 +92,22 @@ def kernel(K, dtype, varlen):
             Qt = T.alloc_shared((stages, CHUNK, K), "float16")
             Kr = T.alloc_shared((stages, CHUNK, K), "float16")
             B = T.alloc_shared((stages, CHUNK, CHUNK), "float16")
-            gamma = T.alloc_shared((stages, K), "float32")
+            numbers = T.alloc_shared((stages, width), "float32")  # gamma, w, p, f
             S16 = T.alloc_shared((K, COLUMNS), "float16")
             Y16 = T.alloc_shared((CHUNK, COLUMNS), "float16")
             O16 = T.alloc_shared((CHUNK, COLUMNS), dtype)
+            spoilt = T.alloc_shared((COLUMNS,), "int32")  # the first token of a column that is not finite
             S = T.alloc_fragment((K, COLUMNS), "float32")
             Y = T.alloc_fragment((CHUNK, COLUMNS), "float32")
             O = T.alloc_fragment((CHUNK, COLUMNS), "float32")
             values = T.alloc_fragment((CHUNK, COLUMNS), dtype)
+            exponent = T.alloc_var("int32")  # of the unit
+            chosen = T.alloc_var("int32")
+            rare = T.alloc_var("int32")
+            state_largest = T.alloc_var("float32")
+            odd_largest = T.alloc_var("float32")
+            value_largest = T.alloc_var("float32")
+            first = T.alloc_var("int32")
             column = T.alloc_var("int32")
             head = T.alloc_var("int32")
             n = T.alloc_var("int32")
@@ -89,6 +118,7 @@ def kernel(K, dtype, varlen):
             read_slot = T.alloc_var("int32")
             write_slot = T.alloc_var("int32")
 
+            thread = T.get_thread_binding()
             column = T.truncmod(item, V // COLUMNS)
             n = T.truncdiv(item, V // COLUMNS)
             head = T.truncmod(n, HV)
@@ -115,22 +145,26 @@ def kernel(K, dtype, varlen):
                     write_slot = -1
             chunks = T.ceildiv(end - begin, CHUNK)
 
+            exponent = 0
             T.clear(S)
             if T.And(has_initial != 0, read_slot >= 0):
                 for i, j in T.Parallel(K, COLUMNS):
-                    S[i, j] = 0.0625 * initial_state[
+                    S[i, j] = initial_state[
                         read_slot * initial_slot
                         + head * initial_head
                         + i * initial_key
                         + (column * COLUMNS + j) * initial_value
                     ]
 
+            state_largest = 0.0
+            odd_largest = 0.0
+            find_largest(S, state_largest, odd_largest)
             if chunks > 0:
                 T.async_copy(operators[place * HV + head, 0:CHUNK, :], Kt[0, :, :])
                 T.async_copy(operators[place * HV + head, CHUNK : 2 * CHUNK, :], Qt[0, :, :])
                 T.async_copy(operators[place * HV + head, 2 * CHUNK : 3 * CHUNK, :], Kr[0, :, :])
                 T.async_copy(triangles[place * HV + head, :, :], B[0, :, :])
-                T.async_copy(decays[place * HV + head, :], gamma[0, :])
+                T.async_copy(vectors[place * HV + head, :], numbers[0, :])
                 # Not past the last token: what is read in its place is not used.
                 for i, j in T.Parallel(CHUNK, COLUMNS):
                     values[i, j] = v[
@@ -147,14 +181,60 @@ def kernel(K, dtype, varlen):
                     T.async_copy(operators[after, CHUNK : 2 * CHUNK, :], Qt[1 - stage, :, :])
                     T.async_copy(operators[after, 2 * CHUNK : 3 * CHUNK, :], Kr[1 - stage, :, :])
                     T.async_copy(triangles[after, :, :], B[1 - stage, :, :])
-                    T.async_copy(decays[after, :], gamma[1 - stage, :])
+                    T.async_copy(vectors[after, :], numbers[1 - stage, :])
                     T.ptx_wait_group(5)
                 else:
                     T.ptx_wait_group(0)
 
+                # The unit.
+                value_largest = 0.0
+                for i, j in T.Parallel(CHUNK, COLUMNS):
+                    value_largest = larger(
+                        value_largest, numbers[stage, OF_VALUES + K + i] * T.cast(values[i, j], "float32")
+                    )
+                chosen = largest_exponent(T.max(state_largest, odd_largest), value_largest, exponent)
+                rare = T.if_then_else(chosen == NOT_FINITE, 1, 0)
+                if rare != 0:
+                    if thread < COLUMNS:
+                        first = CHUNK
+                        for i in T.serial(CHUNK):
+                            if T.And(begin + c * CHUNK + i < end, first == CHUNK):
+                                if T.Not(
+                                    finite(
+                                        numbers[stage, OF_VALUES + K + i]
+                                        * T.cast(
+                                            v[
+                                                (batch * v_batch + (begin + c * CHUNK + i) * v_token + head * v_head)
+                                                * 8
+                                                + column * COLUMNS
+                                                + thread
+                                            ],
+                                            "float32",
+                                        )
+                                    )
+                                ):
+                                    first = i
+                        spoilt[thread] = first
+                    T.sync_threads()
+                    state_largest = 0.0
+                    value_largest = 0.0
+                    for i, j in T.Parallel(K, COLUMNS):
+                        state_largest = T.max(state_largest, T.if_then_else(finite(S[i, j]), T.abs(S[i, j]), 0.0))
+                    for i, j in T.Parallel(CHUNK, COLUMNS):
+                        weighted = numbers[stage, OF_VALUES + K + i] * T.cast(values[i, j], "float32")
+                        values[i, j] = T.if_then_else(finite(weighted), values[i, j], T.cast(0.0, dtype))
+                        value_largest = T.max(value_largest, T.if_then_else(finite(weighted), T.abs(weighted), 0.0))
+                    chosen = largest_exponent(state_largest, value_largest, exponent)
+                if T.And(chosen > ZERO, T.Or(chosen - exponent < LOW, chosen - exponent > HIGH)):
+                    chosen = T.min(T.max(chosen - UNIT, -122), 126)
+                    if chosen != exponent:
+                        for i, j in T.Parallel(K, COLUMNS):
+                            S[i, j] = S[i, j] * power_of_two(T.max(T.min(exponent - chosen, 126), -126))
+                    exponent = chosen
+
                 T.copy(S, S16)
                 for i, j in T.Parallel(K, COLUMNS):
-                    S[i, j] = S[i, j] * gamma[stage, i]
+                    S[i, j] = S[i, j] * numbers[stage, i]
                 T.wgmma_gemm(Kt[stage, :, :], S16, Y, clear_accum=True)
                 T.wgmma_gemm(Qt[stage, :, :], S16, O, clear_accum=True)
                 T.wait_wgmma(0)
@@ -163,8 +243,9 @@ def kernel(K, dtype, varlen):
                     T.async_copy(operators[after, 0:CHUNK, :], Kt[0, :, :])
                     T.async_copy(operators[after, CHUNK : 2 * CHUNK, :], Qt[0, :, :])
                 for i, j in T.Parallel(CHUNK, COLUMNS):
-                    Y[i, j] = T.if_then_else(
-                        begin + c * CHUNK + i < end, 0.0625 * T.cast(values[i, j], "float32") - Y[i, j], 0.0
+                    Y[i, j] = (
+                        numbers[stage, OF_VALUES + K + i] * T.cast(values[i, j], "float32") * power_of_two(-exponent)
+                        - numbers[stage, OF_KEYS + K + i] * Y[i, j]
                     )
                 T.copy(Y, Y16)
                 for i, j in T.Parallel(CHUNK, COLUMNS):
@@ -176,13 +257,26 @@ def kernel(K, dtype, varlen):
                 T.wgmma_gemm(Kr[stage, :, :], Y16, S, transpose_A=True)
                 T.wgmma_gemm(B[stage, :, :], Y16, O)
                 T.wait_wgmma(0)
+                T.warpgroup_fence_operand(S, num_regs=K * COLUMNS // THREADS)  # or it is read before
+                for i, j in T.Parallel(CHUNK, COLUMNS):
+                    O[i, j] = T.if_then_else(
+                        read_slot >= 0,
+                        numbers[stage, OF_OUTPUT + K + i] * scale * power_of_two(exponent) * O[i, j],
+                        0.0,
+                    )
+                if rare != 0:
+                    for i, j in T.Parallel(CHUNK, COLUMNS):
+                        O[i, j] = T.if_then_else(T.And(read_slot >= 0, i >= spoilt[j]), not_a_number(), O[i, j])
+                    for i, j in T.Parallel(K, COLUMNS):
+                        S[i, j] = T.if_then_else(spoilt[j] < CHUNK, not_a_number(), S[i, j])
+                state_largest = 0.0
+                odd_largest = 0.0
+                find_largest(S, state_largest, odd_largest)
                 if stages == 1:
                     T.sync_threads()  # a warp's products may be done before another's
                     T.async_copy(operators[after, 2 * CHUNK : 3 * CHUNK, :], Kr[0, :, :])
                     T.async_copy(triangles[after, :, :], B[0, :, :])
-                    T.async_copy(decays[after, :], gamma[0, :])
-                for i, j in T.Parallel(CHUNK, COLUMNS):
-                    O[i, j] = T.if_then_else(read_slot >= 0, 16.0 * scale * O[i, j], 0.0)
+                    T.async_copy(vectors[after, :], numbers[0, :])
                 T.copy(O, O16)
                 for i, j in T.Parallel(CHUNK, COLUMNS):
                     if begin + c * CHUNK + i < end:
@@ -200,6 +294,6 @@ def kernel(K, dtype, varlen):
                         + head * final_head
                         + i * final_key
                         + (column * COLUMNS + j) * final_value
-                    ] = 16.0 * S[i, j]
+                    ] = power_of_two(exponent) * S[i, j]
 
     return kda_state

@@ -9,7 +9,7 @@
 
 #include "tests/emulation/fiber.h"
 
-alignas(1024) unsigned char fla::tilelang::generated::buf_dyn_shmem[kSharedBytes];
+alignas(1024) constinit thread_local unsigned char fla::tilelang::generated::buf_dyn_shmem[kSharedBytes];
 
 namespace fla::tilelang::emulated {
 
@@ -39,6 +39,7 @@ Fiber scheduler;
 std::vector<std::unique_ptr<Thread>> threads;
 const std::function<void()>* kernel = nullptr;
 int waiting = 0;  // at the barrier
+int running = 0;  // threads of the block
 
 Thread& current() { return *threads[static_cast<std::size_t>(thread_index.x)]; }
 
@@ -59,6 +60,7 @@ int turn_of(int i, int count, int phase) {
 }
 
 void run_block(int count) {
+  running = count;
   std::memset(generated::buf_dyn_shmem, 0xff, generated::kSharedBytes);
   while (static_cast<int>(threads.size()) < count) threads.push_back(std::make_unique<Thread>());
   for (int i = 0; i < count; ++i) {
@@ -94,6 +96,8 @@ void run_grid(int blocks, int count, const std::function<void()>& body) {
   kernel = &body;
   for (block_index.x = 0; block_index.x < blocks; ++block_index.x) run_block(count);
 }
+
+int thread_count() { return running; }
 
 void barrier() {
   ++waiting;

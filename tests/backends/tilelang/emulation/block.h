@@ -6,7 +6,7 @@
 
 namespace fla::tilelang::generated {
 inline constexpr std::size_t kSharedBytes = 227 * 1024;
-extern unsigned char buf_dyn_shmem[kSharedBytes];  ///< as TileLang calls it
+extern constinit thread_local unsigned char buf_dyn_shmem[kSharedBytes];  ///< as TileLang calls it
 }  // namespace fla::tilelang::generated
 
 /// The blocks of a kernel's grid on the CPU, one after the other: a fiber a thread, which runs up to the next
@@ -28,6 +28,9 @@ void set_schedule(const Schedule& schedule);
 
 /// Runs body as every thread of every block. Shared memory holds NaNs when a block begins.
 void run_grid(int blocks, int threads, const std::function<void()>& body);
+
+/// Of the block that runs.
+int thread_count();
 
 /// All threads of a block come here, or none: otherwise the program ends with a line that says so.
 void barrier();

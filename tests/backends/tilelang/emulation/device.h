@@ -25,11 +25,27 @@
 #define __global__
 #define __grid_constant__
 #define __launch_bounds__(...)
-#define __shared__
+#define __shared__ constinit thread_local  // one for all fibers: extern, or else static
 #define threadIdx fla::tilelang::emulated::thread_index
 #define blockIdx fla::tilelang::emulated::block_index
 
 inline void __syncthreads() { fla::tilelang::emulated::barrier(); }
+
+/// What all threads make of a value each: `combine` of all of theirs.
+template <class Combine>
+int exchange(int own, Combine&& combine) {
+  using namespace fla::tilelang::emulated;
+  posted(thread_index.x) = static_cast<std::uint32_t>(own);
+  barrier();
+  int all = own;
+  for (int i = 0; i < thread_count(); ++i)
+    all = combine(all, static_cast<int>(static_cast<std::uint32_t>(posted(i))));
+  barrier();
+  return all;
+}
+inline int __syncthreads_or(int own) {
+  return exchange(own, [](int a, int b) { return int{a != 0 || b != 0}; });
+}
 
 // ---- Numbers
 
@@ -77,6 +93,7 @@ inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline float max(float a, float b) { return std::fmax(a, b); }
+inline float min(float a, float b) { return std::fmin(a, b); }
 
 namespace tl {
 
@@ -216,6 +233,22 @@ template <int>
 void wait_wgmma() {}
 
 }  // namespace tl
+
+// ---- Magnitudes: what backends/tilelang/magnitudes.cuh has
+
+namespace fla::tilelang {
+
+inline float larger_of(float x, float y) { return std::isnan(x) || std::isnan(y) ? NAN : std::fmax(x, y); }
+inline float larger(float largest, float x) { return larger_of(largest, std::fabs(x)); }
+inline int exponent_of(float magnitude, int unit) {
+  return !std::isfinite(magnitude) ? 100000 : magnitude == 0 ? -100000 : std::ilogb(magnitude) + unit;
+}
+inline int largest_exponent(float state, float value, int unit) {
+  return exchange(max(exponent_of(state, unit), exponent_of(value, 0)),
+                  [](int a, int b) { return max(a, b); });
+}
+
+}  // namespace fla::tilelang
 
 // ---- Launches: what backends/tilelang/launch.cuh has
 

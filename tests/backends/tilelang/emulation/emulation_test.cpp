@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "fla/ops/kda/cuda/call_of.h"
 #include "tests/backends/tilelang/emulation/block.h"
 #include "tests/conformance/kda_agreement.h"
+#include "tests/ops/kda/extremes.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
 
@@ -38,16 +40,18 @@ KdaResult emulated(const KdaArgs& args, const Schedule& schedule = {}) {
   return result;
 }
 
-void expect_right(const KdaSpec& spec) {
+void expect_right(const KdaSpec& spec, const fla_test::Magnitude& magnitude = {"plain", 0, 0, 0}) {
   const KdaCase made = make_kda_case(spec);
+  fla_test::apply(magnitude, made.args);
   const fla::cases::KdaErrors errors =
       fla::cases::kda_errors(emulated(made.args), fla::cases::kda_reference(made.args));
   const bool repeated = spec.data == KdaData::repeated_keys;
   EXPECT_LE(errors.o, repeated                    ? 5e-3
                       : spec.dtype == DType::bf16 ? 2.5e-3
                                                   : 1e-3)
-      << fla::conformance::describe(made.args);
-  EXPECT_LE(errors.final_state, repeated ? 5e-3 : 1e-3) << fla::conformance::describe(made.args);
+      << magnitude.name << " " << fla::conformance::describe(made.args);
+  EXPECT_LE(errors.final_state, repeated ? 5e-3 : 1e-3)
+      << magnitude.name << " " << fla::conformance::describe(made.args);
 }
 
 struct Instances {
@@ -110,6 +114,32 @@ TEST_P(EmulatedTileLang, IsRightWithStatesInAPool) {
   for (const bool moved : {false, true}) {
     spec.write_indices = moved;
     expect_right(spec);
+  }
+}
+
+TEST_P(EmulatedTileLang, IsAsRightForLargeAndSmallNumbers) {
+  KdaSpec spec = this->spec();
+  spec.B = 1;
+  spec.HV = 1;
+  spec.data = KdaData::slow;
+  for (const fla_test::Magnitude& magnitude : fla_test::magnitudes_of(spec.dtype))
+    expect_right(spec, magnitude);
+}
+
+TEST_P(EmulatedTileLang, IsCausalWhereNumbersAreNotFinite) {
+  KdaSpec spec = this->spec();
+  spec.B = 1;
+  for (const bool normalised : {false, true}) {
+    spec.options.use_qk_l2norm_in_kernel = normalised;
+    const KdaCase made = make_kda_case(spec);
+    std::vector<fla_test::Spoilt> all = fla_test::all_spoilt(made.args, {normalised ? 129 : 3});
+    for (const double value : {NAN, INFINITY})
+      all.push_back({"initial_state", &made.args.initial_state, value, 0});  // of the first head
+    for (const fla_test::Spoilt& spoilt : all) {
+      if (spoilt.value < 0 || std::isnan(spoilt.value) == normalised) continue;  // the rest: tests/gpu
+      fla_test::expect_causal(made.args, spoilt, spec.dtype == DType::bf16 ? 2.5e-3 : 1e-3,
+                              [](const KdaArgs& args) { return emulated(args); });
+    }
   }
 }
 
