@@ -48,11 +48,13 @@ inline void apply(const Magnitude& magnitude, const fla::KdaArgs& args) {
   multiply(args.initial_state, std::exp2(magnitude.v + magnitude.state));
 }
 
-/// As far as a dtype of q, k and v goes without losing digits of its own; beta and states are f32.
+/// As far as a dtype of q, k, v and o goes without losing digits of its own; beta and states are f32.
 inline std::vector<Magnitude> magnitudes_of(fla::DType dtype) {
   if (dtype == fla::DType::f16)
-    return {{"plain", 0, 0, 0},      {"v 2^6", 0, 0, 6}, {"v 2^-6", 0, 0, -6}, {"keys 2^5", 0, 5, 0},
-            {"keys 2^-5", 0, -5, 0}, {"q 2^3", 3, 0, 0}, {"q 2^-6", -6, 0, 0}, {"states 2^20", 0, 0, 0, 20}};
+    return {{"plain", 0, 0, 0},      {"v 2^6", 0, 0, 6},
+            {"v 2^-6", 0, 0, -6},    {"keys 2^5", 0, 5, 0},
+            {"keys 2^-5", 0, -5, 0}, {"q 2^3", 3, 0, 0},
+            {"q 2^-6", -6, 0, 0},    {"states 2^20, q 2^-6", -6, 0, 0, 20}};
   return {{"plain", 0, 0, 0},
           {"v 1e-8", 0, 0, -27},
           {"v 1e-6", 0, 0, -20},
