@@ -69,8 +69,9 @@ struct Prep {
   static constexpr std::uint32_t factor = run + 4096;  // f32 [64][2]: of q (with 16 scale), of k
   static constexpr std::uint32_t diagonal = run;  // after the copies: f32 [8 blocks][8 columns][8 rows] of L
   static constexpr std::uint32_t beta = factor + 512;  // f32 [2][64], in turn
-  static constexpr std::uint32_t gates = beta + 512;   // f32 [128]: offsets; then slope, rate
-  static constexpr std::uint32_t vote = gates + 528;   // u32 [8], one a warp
+  static constexpr std::uint32_t gates =
+      beta + 512;  // f32 [128]: offsets; slope, rate; u32: whether betas are odd
+  static constexpr std::uint32_t vote = gates + 528;  // u32 [8], one a warp
   // 2 x u32 [8], in turn: head, batch, token, rows, packet, number, stream, head of q and k
   static constexpr std::uint32_t record = vote + 32;
   static constexpr std::uint32_t bar_g = record + 64, bar_qk = bar_g + 8, bar_left = bar_g + 16;
@@ -147,11 +148,10 @@ FLA_DEVICE void prep_tally(Smem smem, std::uint32_t warp, std::uint32_t lane, co
   if (lane == 0) store(smem + Prep::vote + 4 * warp, votes);
 }
 
-/// Whether the square of a norm, of q with 16 scale or of k, or a beta leaves its window.
-FLA_DEVICE bool is_odd(float square, bool is_query, float beta) {
-  if (is_query) return !(square >= kShortestQuery && square <= kLongestQuery);
-  return !(square >= kShortestKey && square <= kLongestKey &&
-           square * bits_f32(magnitude_bits(beta)) <= kStrongestBeta);
+/// Whether the square of a norm, of q with 16 scale or of k, leaves its window.
+FLA_DEVICE bool is_odd(float square, bool is_query) {
+  return is_query ? !(square >= kShortestQuery && square <= kLongestQuery)
+                  : !(square >= kShortestKey && square <= kLongestKey);
 }
 
 /// Step 2 again for a work with magnitudes out of the ordinary, a warp its 8 tokens: factors and betas with
@@ -223,7 +223,10 @@ FLA_DEVICE std::uint32_t prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::u
   std::int32_t w = 0;
   if (exponent_b != 0 && (exponent_b < 127 - 6 || exponent_b > 127 + 2))
     w = clamped(127 - static_cast<std::int32_t>(exponent_b)), votes |= kScaled;
-  if (warp == 0 && lane == 0) store(smem + Packet::odd + 4, static_cast<std::uint32_t>(w));
+  if (warp == 0 && lane == 0) {
+    store(smem + Packet::odd + 4, static_cast<std::uint32_t>(w));
+    store(smem + Packet::odd + 8, power(w));
+  }
   barrier(team, Prep::threads);  // votes may be written again
   if (first < kChunk) lost |= 256;
 #pragma unroll
@@ -677,8 +680,7 @@ FLA_DEVICE void prep_fold_keys(Smem smem, float (&d)[64], Probe& probe, Meanwhil
 /// Step 6, F1: B = M T2, then Q~ - B K~, to come over Q~ (given in m and q). T2 has 2^w (range.cuh), and so
 /// has B.
 FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t (&m)[16],
-                                  const std::uint32_t (&q)[32], std::int32_t w, float (&d)[64],
-                                  Probe& probe) {
+                                  const std::uint32_t (&q)[32], float unit, float (&d)[64], Probe& probe) {
   std::uint32_t b[16];
   {
     float mt[32];
@@ -699,9 +701,9 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
     const F2 x = unpack_f16(q[i]);
     d[2 * i] = x.x, d[2 * i + 1] = x.y;
   }
-  if (w != 0) {
+  if (unit != 1.0f) {
     rarely();
-    times_power(d, w);
+    times_power(d, exponent_of(f32_bits(unit)));
   }
   const std::uint64_t db = mn_major(smem + Packet::kt);
   keep(d);
@@ -713,9 +715,9 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
   wgmma_wait<0>();
   keep(d);
   keep(b);
-  if (w != 0) {
+  if (unit != 1.0f) {
     rarely();
-    times_power(d, -w);
+    times_power(d, -exponent_of(f32_bits(unit)));
   }
   probe.mark(5);
   barrier(kFolded, Prep::threads);  // nobody reads T2 any more
@@ -821,7 +823,7 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
         if (8 * warp + j >= rows || 4 * lane >= std::uint32_t(call.K))
           a[j][0] = a[j][1] = a[j][2] = a[j][3] = 1;
     }
-    bool odd = false, weak = wg == 1;
+    bool odd = load_u32(at + Prep::gates + 520) != 0;
     {
       const float f = wg == 0 ? 16.0f * call.scale : 1.0f;
       const std::uint32_t g = lane >> 2, t = lane & 3, token = 16 * w4 + g;
@@ -832,13 +834,11 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
         for (std::uint32_t h = 0; h < 2; ++h) {
           const float factor = call.l2norm ? f * rsqrt_of(squares[h] + 1e-6f) : f;
           store(to + 64 * h, factor);
-          const float beta = load_f32(at + Prep::beta + 256 * turn + 4 * (token + 8 * h));
-          if (token + 8 * h < rows) odd |= is_odd(squares[h] * factor * factor, wg == 0, beta);
-          weak &= !(beta >= kWeakestBeta);
+          if (token + 8 * h < rows) odd |= is_odd(squares[h] * factor * factor, wg == 0);
         }
       }
     }
-    prep_tally(at, warp, lane, a, any(odd) || (wg == 1 && !any(!weak) && 16 * w4 < rows) ? kOdd : 0);
+    prep_tally(at, warp, lane, a, any(odd) ? kOdd : 0);
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
     barrier(team, Prep::threads);
@@ -846,13 +846,13 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
 
     // 3
     std::uint32_t votes = votes_of(at), lost = 0;
-    if (tid == 0) store(at + Packet::odd + 4, 0u);
+    if (tid == 0) store(at + Packet::odd, U4{0, 0, f32_bits(1.0f), 0});
     if ((votes & kOdd) != 0) {
       rarely();
       lost = prep_odd<type>(at, x0, warp, lane, rows, a, at + Prep::beta + 256 * turn, votes, team);
       votes = votes_of(at);
+      if (tid == 0) store(at + Packet::odd, votes & (kOdd | kScaled));
     }
-    if (tid == 0) store(at + Packet::odd, votes & (kOdd | kScaled));
     const Way way = way_of(votes);
     if (way == Way::exact) {
       exact_pairs<type>(at, kept(tid), warp, kept(lane), a, at + Prep::beta + 256 * turn, team);
@@ -938,17 +938,25 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   };
   const auto store_rest = [&](Smem at, std::uint32_t turn, Rest rest) {
     const std::uint32_t rows = load_u32(record_of(at, turn) + 12);
+    bool strong = false, weak = true;
 #pragma unroll 1
     for (std::uint32_t token = lane; token < kChunk; token += 32) {
-      const float beta = beta_of(call, element(rest.beta[0], call.beta.dtype));
-      store(at + Prep::beta + 256 * turn + 4 * token, token < rows ? beta : 0.0f);
+      const float beta = token < rows ? beta_of(call, element(rest.beta[0], call.beta.dtype)) : 0.0f;
+      const float size = bits_f32(magnitude_bits(beta));
+      strong |= !(size <= kStrongestBeta);  // NaN too
+      weak &= !(size >= kWeakestBeta);
+      store(at + Prep::beta + 256 * turn + 4 * token, beta);
       rest.beta[0] = rest.beta[1];
     }
+    const bool odd = any(strong) || !any(!weak);
     const Gates gates = gates_of(
         call, element(rest.A_log, call.A_log.dtype),
         F4{bits_f32(rest.bias.x), bits_f32(rest.bias.y), bits_f32(rest.bias.z), bits_f32(rest.bias.w)});
     store(at + Prep::gates + 16 * lane, gates.offset);
-    if (lane == 0) store(at + Prep::gates + 512, F2{gates.slope, gates.rate});
+    if (lane == 0) {
+      store(at + Prep::gates + 512, F2{gates.slope, gates.rate});
+      store(at + Prep::gates + 520, odd ? 1u : 0u);
+    }
     mbar_arrive(at + Prep::bar_g);
   };
   const auto load_g = [&](Smem at, std::uint32_t turn) {
@@ -1009,7 +1017,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
     const Smem betas = at + Prep::beta + 256 * turn + 4 * (16 * block + (kept(lane) >> 2));
     const F2 beta{load_f32(betas), load_f32(betas + 32)};
-    const auto w_of = [&] { return static_cast<std::int32_t>(load_u32(at + Packet::odd + 4)); };
+    const float unit = load_f32(at + Packet::odd + 8);  // 2^w of range.cuh
     const auto paired = [&] {
       probe.mark(0);
       barrier(kTeam, Prep::threads);  // nobody reads raw, g and k0 any more
@@ -1043,7 +1051,6 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     Rest rest{};
     if (solves) {
       std::uint32_t inverse[4];
-      const float unit = power(w_of());
       const F2 of_columns{beta.x * unit, beta.y * unit};
       prep_invert(at, of_columns, block, kept(lane), inverse);
       probe.mark(2);
@@ -1094,7 +1101,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       barrier(kSolved, Prep::threads);
       fence_async_shared();
       probe.mark(12);
-      prep_fold_queries(at, w4, kept(lane), m, q, w_of(), d, probe);
+      prep_fold_queries(at, w4, kept(lane), m, q, unit, d, probe);
     }
     store_operator(at + (wg == 0 ? Packet::kr : Packet::qh), w4, kept(lane), d);
 

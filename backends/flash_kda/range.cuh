@@ -34,11 +34,11 @@ inline constexpr std::uint32_t kOdd = 4, kScaled = 8;
 
 inline constexpr std::uint32_t kInfinity = 0x7f800000;  ///< bits of an f32
 inline constexpr float kNaN = __builtin_nanf("");
-inline constexpr float kLongestKey = 0x1p4f, kShortestKey = 0x1p-6f;       ///< squares of norms
+inline constexpr float kLongestKey = 1.1f, kShortestKey = 0x1p-6f;         ///< squares of norms
 inline constexpr float kLongestQuery = 0x1p16f, kShortestQuery = 0x1p-8f;  ///< likewise, with 16 scale
-inline constexpr float kWeakestBeta = 0x1p-10f;                            ///< of one token in 16
-inline constexpr float kStrongestBeta = 2.1f;    ///< times the square of the key's norm
-inline constexpr float kWeakestDecay = 1.0001f;  ///< of 8 tokens
+inline constexpr float kWeakestBeta = 0x1p-10f;                            ///< of one token of the chunk
+inline constexpr float kStrongestBeta = 2.1f;
+inline constexpr float kWeakestDecay = 1.0001f;                             ///< of 8 tokens
 inline constexpr std::uint32_t kSmallState = 0x0c00, kLargeState = 0x6000;  ///< f16: 2^-12, 2^9
 inline constexpr std::int32_t kLookEvery = 16;                              ///< chunks
 /// Largest magnitudes of V from 2^-5 to 2^7 are plain.
@@ -80,18 +80,25 @@ FLA_DEVICE void times_power(float (&x)[count], std::int32_t exponent) {
 
 // ---- Largest magnitudes
 
-/// Of 32 tokens, from `first` on and before `rows`, of a tile of V, by a warp: bits of a 16-bit number.
-FLA_DEVICE std::uint32_t largest_value(Smem tile, std::uint32_t first, std::int32_t rows,
+/// Of 32 columns of V, from 32 `part` on, and `rows` tokens, by a warp: 0 where the largest magnitude is
+/// plain, or else its bits, 1 for 0. Columns that nobody has are plain.
+template <Half16 type>
+FLA_DEVICE std::uint32_t strange_value(Smem values, std::uint32_t part, std::int32_t V, std::int32_t rows,
                                        std::uint32_t lane) {
+  // Eight lanes in a row read rows r and r + 4: no two of them from the same banks.
+  const std::uint32_t row = (lane >> 3) + (lane & 4), column = (part & 1) * 64 + 16 * (lane & 3);
+  const Smem tile = values + (part >> 1) * kTile;
   std::uint32_t most = 0;
 #pragma unroll 1  // few registers
-  for (std::uint32_t token = first + (lane >> 3); token < first + 32; token += 4) {
-    if (static_cast<std::int32_t>(token) >= rows) break;  // past the end there may be anything
-    const U4 x = load_u32x4(tile + swizzled(token, 16 * (lane & 7)));
-    most = max_magnitude(max_magnitude(max_magnitude(max_magnitude(most, x.x), x.y), x.z), x.w);
+  for (std::uint32_t token = row; token < kChunk; token += 8) {
+    const U4 x = load_u32x4(tile + swizzled(token, column));
+    if (static_cast<std::int32_t>(token) < rows)  // past the end there may be anything
+      most = max_magnitude(max_magnitude(max_magnitude(max_magnitude(most, x.x), x.y), x.z), x.w);
   }
   const std::uint32_t low = most & 0xffff, high = most >> 16;
-  return largest(low > high ? low : high);
+  most = largest(low > high ? low : high);
+  if (is_plain_value<type>(most) || 32 * part >= static_cast<std::uint32_t>(V)) return 0;
+  return most == 0 ? 1 : most;
 }
 
 /// How four warps of a warpgroup agree on a number: each has a place for its own, in shared memory. Whoever

@@ -26,7 +26,7 @@ struct Part {
   static constexpr std::uint32_t transition = stages * stage;  // [2 halves][128 rows][128 bytes]
   // full, empty, v_full: 8 bytes [stages]
   static constexpr std::uint32_t bars = transition + 4 * kTile;
-  static constexpr std::uint32_t largest = bars + 128;    // u32 [stages][2 halves of V]
+  static constexpr std::uint32_t strange = bars + 128;    // u32 [stages][2 halves of V]: strange_value
   static constexpr std::uint32_t agreement = bars + 256;  // [2 warpgroups][4 chunks, in turn]
   static constexpr std::uint32_t scanning = 64;           // threads
   static constexpr std::uint32_t bytes = bars + 1024;
@@ -85,17 +85,16 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         if (++at == Part::stages) at = 0, phase ^= 1;
       }
     } else if (warp >= 2 && values && needed) {
-      const std::uint32_t half = warp - 2;
+      const std::uint32_t part_of_v = 2 * (warp - 2);
       Turn<Part::stages> turn;
       for (std::int32_t c = segment.first; c < segment.last; ++c, turn.next()) {
-        const Smem tile = smem + turn.at * Part::stage + Part::v + half * kTile;
+        const Smem from = smem + turn.at * Part::stage + Part::v;
         mbar_wait(v_full + 8 * turn.at, turn.phase, patience);
         warp_sync();
-        const std::uint32_t early = largest_value(tile, 0, kChunk, lane),
-                            late = largest_value(tile, kChunk / 2, kChunk, lane);
-        std::uint32_t most = early > late ? early : late;
-        if (64 * half >= std::uint32_t(p.call.V)) most = kSmallValue<type>;  // columns that nobody has
-        if (lane == 0) store(smem + Part::largest + 8 * turn.at + 4 * half, most);
+        const std::uint32_t first = strange_value<type>(from, part_of_v, p.call.V, kChunk, lane),
+                            second = strange_value<type>(from, part_of_v + 1, p.call.V, kChunk, lane);
+        if (lane == 0)
+          store(smem + Part::strange + 8 * turn.at + 4 * (warp - 2), first > second ? first : second);
         mbar_arrive(full + 8 * turn.at);
       }
     }
@@ -126,9 +125,10 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         mbar_wait(full + 8 * at, phase, patience);
         warp_sync();
         std::uint32_t a[32];
-        const std::uint32_t odd = uniform(load_u32(stage + Part::odd));
+        const std::uint32_t odd = load_u32(stage + Part::odd);
+        const std::uint32_t strange = values ? load_u32(smem + Part::strange + 8 * at + 4 * wg) : 0;
         pack_state(s, a);
-        if (looks || odd != 0 || (c & (kLookEvery - 1)) == 0) {
+        if (looks || (c & (kLookEvery - 1)) == 0) {
           rarely();
           look_at_state(agreement(c), s, a, gauge);
         }
@@ -141,26 +141,25 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 #pragma unroll
         for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
         wgmma_commit();
-        std::uint32_t v[16], ya[16], most = kSmallValue<type>;
+        std::uint32_t v[16], ya[16];
         const Smem from = stage + Part::v + wg * kTile + fragment;
         if (values) {  // a segment that is not an item's last has whole chunks only
 #pragma unroll
           for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
-          most = uniform(load_u32(smem + Part::largest + 8 * at + 4 * wg));
         } else {
 #pragma unroll
           for (int i = 0; i < 16; ++i) v[i] = 0;
         }
-        looks = odd != 0 || (values && (gauge != 0 || !is_plain_value<type>(most)));
         wgmma_wait<0>();
         keep(y);
+        looks = any((odd | strange | (values ? static_cast<std::uint32_t>(gauge) : 0)) != 0);
         float lost[2] = {kChunk, kChunk};
         if (looks) {
           rarely();
           const OddValues<type> odd_values{from, stage + Part::odd, values ? kChunk : 0, lane};
           odd_factors(agreement(c), odd_values, y, gauge, ya, v,
                       [&](std::int32_t change) { times_power(s, change); });
-          if (most >= kInfiniteValue<type>) odd_values.find_lost(lost);
+          if (strange >= kInfiniteValue<type>) odd_values.find_lost(lost);
         } else {
 #pragma unroll
           for (int i = 0; i < 16; ++i) {

@@ -50,8 +50,9 @@ struct State {
   static constexpr std::uint32_t seen = bars + 128,
                                  read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
-  static constexpr std::uint32_t v_full = bars + 136;   // [rests]: V is there, to be scanned
-  static constexpr std::uint32_t largest = bars + 160;  // u32 [rests][2 halves of V][2 halves of the chunk]
+  static constexpr std::uint32_t v_full = bars + 136;  // [rests]: V is there, to be scanned
+  static constexpr std::uint32_t strange =
+      bars + 160;  // u32 [rests][4 parts of 32 columns of V]: strange_value
   // [2 warpgroups][4 chunks, in turn]: nobody is three chunks ahead of others, for want of stages
   static constexpr std::uint32_t agreement = bars + 192;
   static constexpr std::uint32_t ticks = agreement + 8 * Agreement::bytes;  // probe builds
@@ -331,25 +332,23 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
   mbar_arrive(smem + State::rest_full + 8 * turn.at, 1 + kScanning);
   store_release_shared(smem + State::read, State::all_read);
 }
-/// Warpgroup 4: the largest magnitudes of V, a half of its columns and of the chunk's tokens a warp; then the
-/// stage is full.
+/// Warpgroup 4: scans V, 32 columns a warp; then the stage is full.
 template <Half16 type>
 FLA_DEVICE void state_scans(const Params& p, Smem smem, std::int32_t stream, std::uint32_t w4,
                             std::uint32_t lane) {
   Patience patience;
   Turn<State::rests> turn;
   std::uint32_t phases = 0;  // a bit a stage
-  const std::uint32_t half = w4 >> 1, first = 32 * (w4 & 1);
   for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
     turn.next();  // the opening
     for (std::int32_t c = segment.first; c < segment.last; ++c) {
-      const Smem tile = smem + State::rest_at + State::rest * turn.at + State::v + half * kTile;
       mbar_wait(smem + State::v_full + 8 * turn.at, phases >> turn.at & 1, patience);
       phases ^= 1u << turn.at;
       warp_sync();
-      std::uint32_t most = largest_value(tile, first, item.tokens - c * kChunk, lane);
-      if (64 * half >= std::uint32_t(p.call.V)) most = kSmallValue<type>;  // columns that nobody has
-      if (lane == 0) store(smem + State::largest + 16 * turn.at + 4 * w4, most);
+      const std::uint32_t strange =
+          strange_value<type>(smem + State::rest_at + State::rest * turn.at + State::v, w4, p.call.V,
+                              item.tokens - c * kChunk, lane);
+      if (lane == 0) store(smem + State::strange + 16 * turn.at + 4 * w4, strange);
       mbar_arrive(smem + State::rest_full + 8 * turn.at);
       turn.next();
     }
@@ -529,9 +528,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(1);
 
       std::uint32_t a[32];
-      looks = looks || (c & (kLookEvery - 1)) == 0 || uniform(load_u32(stage + State::odd)) != 0;
       pack_state(s, a);
-      if (looks) {
+      if (looks || (c & (kLookEvery - 1)) == 0) {
         rarely();
         look_at_state(agreement(number), s, a, gauge);
       }
@@ -553,12 +551,11 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
       warp_sync();
       probe.mark(3);
-      const auto largest_of_chunk = [&] {
-        const U2 scanned = load_u32x2(smem + State::largest + 16 * rest.at + 8 * wg);
-        return uniform(scanned.x > scanned.y ? scanned.x : scanned.y);
+      const auto strange = [&] {
+        const U2 parts = load_u32x2(smem + State::strange + 16 * rest.at + 8 * wg);
+        return parts.x > parts.y ? parts.x : parts.y;
       };
-      looks = uniform(load_u32(stage + State::odd)) != 0 || gauge != 0 ||
-              !is_plain_value<type>(largest_of_chunk());
+      looks = uniform(load_u32(stage + State::odd) | strange() | static_cast<std::uint32_t>(gauge)) != 0;
       wgmma_wait<1>();
       keep(y);
       probe.mark(5);
@@ -598,7 +595,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
             o[2 * i] *= scale.x, o[2 * i + 1] *= scale.y;
           }
         }
-        if (largest_of_chunk() >= kInfiniteValue<type>) {
+        if (uniform(strange()) >= kInfiniteValue<type>) {
           float lost[2];
           odd_values.find_lost(lost);
 #pragma unroll

@@ -26,12 +26,12 @@ bool holds(const CallForm& form, const Scaling& scaling, int power) {
 }  // namespace
 
 void check_ranges(const SearchedOp& op, Report& report, const Options& options) {
-  constexpr std::array powers{-60, -40, -20, -8, -4, 4, 8, 20, 40, 60};
+  constexpr std::array powers{-60, -40, -16, -8, -4, 4, 8, 16, 40, 60};
   constexpr std::size_t most_failures = 20;
   for (const Target& target : targets(op, report.backend, options.device)) {
     Trial trial(op, target, report);
     for (const CallForm& base : taken_seeds(op, target)) {
-      for (const Scaling& scaling : op.scalings()) {
+      for (const Scaling& scaling : op.scalings(target)) {
         CallForm form = base;
         for (const auto& [argument, given] : scaling.with) give(form, argument, given, op.requirements());
         op.settle(form);

@@ -127,11 +127,13 @@ class SearchedKda final : public SearchedOp {
 
   /// o and the states are linear in v and the initial state, o is in q; a key that is 2^n times as long with
   /// a beta that is 2^2n times as small leaves a state that is 2^n times as small.
-  std::vector<Scaling> scalings() const override {
+  std::vector<Scaling> scalings(const Target& target) const override {
+    // A chunk in which v and the state before it meet far apart: 16-bit factors lose the smaller one.
+    const int apart = precision_of(target.backend) == DType::f32 ? 60 : 16;
     return {{.name = "v and initial_state", .parts = {{"v", 1}, {"initial_state", 1}}},
-            {.name = "v", .parts = {{"v", 1}}},
+            {.name = "v", .parts = {{"v", 1}}, .least = -apart, .most = apart},
             {.name = "v alone", .parts = {{"v", 1}}, .with = {{"initial_state", false}}},
-            {.name = "initial_state", .parts = {{"initial_state", 1}}},
+            {.name = "initial_state", .parts = {{"initial_state", 1}}, .least = -apart, .most = apart},
             {.name = "q", .parts = {{"q", 1}}, .with = {{"use_qk_l2norm_in_kernel", false}}},
             {.name = "k and beta",
              .parts = {{"k", 1}, {"beta", -2}},

@@ -73,7 +73,7 @@ class SearchedOp {
   virtual void fill(const Argument& argument, const TensorView& tensor, const void* args,
                     cases::Random& random) const = 0;
 
-  virtual std::vector<Scaling> scalings() const { return {}; }
+  virtual std::vector<Scaling> scalings(const Target&) const { return {}; }
 
   /// How far results may be from what is right, relative to their norm.
   virtual double tolerance(const void* args, const Target& target) const = 0;

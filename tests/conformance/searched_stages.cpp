@@ -28,7 +28,7 @@ class SearchedStage final : public SearchedOp {
 
   const cases::Op& op() const override { return cases::find_op(facts_.title); }
   std::span<const Requirement> requirements() const override { return facts_.requirements; }
-  std::vector<Scaling> scalings() const override { return facts_.scalings; }
+  std::vector<Scaling> scalings(const Target&) const override { return facts_.scalings; }
   std::vector<float> numbers(const Argument&) const override { return {-5.0f, -0.8f, -40.0f}; }
 
   std::vector<std::vector<CallForm>> seeds() const override {

@@ -28,6 +28,7 @@ set(FLA_PUBLIC_HEADERS
   fla/dispatch/dispatch.h
   fla/dispatch/explain.h
   fla/dispatch/function_backend.h
+  fla/dispatch/named_function.h
   fla/dispatch/plan.h
   fla/dispatch/plugin.h
   fla/dispatch/plugin_record.h
