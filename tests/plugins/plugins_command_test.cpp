@@ -119,12 +119,26 @@ TEST(ConformanceCommand, BackendThatTakesNothingHasShownNothing) {
 TEST(ConformanceCommand, WhatIsNotShownFailsUnlessItIsAllowed) {
   const PluginFolder folder;
   const std::string takes_no_golden_case = folder.copy("defective", "k96");
-  Outcome outcome = fla({"conformance", "--plugin", takes_no_golden_case});
+  const std::vector<std::string> call{"conformance", "--plugin", takes_no_golden_case,
+                                      "--check",     "golden",   "empty_calls"};
+  Outcome outcome = fla(call);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, ::testing::HasSubstr("  not shown: takes none of the golden cases\n"));
-  EXPECT_THAT(outcome.out, ::testing::EndsWith("kda.k96: passed 15 checks, 1 NOT SHOWN in full\n"));
-  outcome = fla({"conformance", "--plugin", takes_no_golden_case, "--allow-not-shown"});
+  EXPECT_THAT(outcome.out, ::testing::EndsWith("kda.k96: passed 1 checks, 1 NOT SHOWN in full\n"));
+  std::vector<std::string> allowed = call;
+  allowed.emplace_back("--allow-not-shown");
+  outcome = fla(allowed);
   EXPECT_EQ(outcome.code, 0) << outcome.out;
+}
+
+TEST(ConformanceCommand, RunsTheChecksThatAreAskedFor) {
+  const Outcome outcome =
+      fla({"conformance", "--backend", "original", "--op", "kda", "--check", "empty_calls"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::EndsWith("kda.original: passed 1 checks\n"));
+  const Outcome unknown = fla({"conformance", "--check", "hope"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "fla: --check: expected the name of a check, got 'hope'\n");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 
 struct ConformanceOptions {
   std::string plugin, op, backend, device = "cpu";
+  std::vector<std::string> checks;  // all of them if empty
   bool json = false, allow_not_shown = false;
 };
 
@@ -84,6 +85,23 @@ std::vector<Examined> subjects_by_child(const ConformanceOptions& options) {
   return found;
 }
 
+/// The checks of an op that were asked for. Throws InvalidArgument for a name that no op has.
+std::vector<std::string_view> chosen_checks(const ConformanceOptions& options, std::string_view op) {
+  std::vector<std::string_view> chosen;
+  for (const std::string_view name : conformance::checks(op))
+    if (options.checks.empty() || std::ranges::find(options.checks, name) != options.checks.end())
+      chosen.push_back(name);
+  for (const std::string& asked : options.checks) {
+    const auto has = [&](std::string_view any) {
+      const auto names = conformance::checks(any);
+      return std::ranges::find(names, asked) != names.end();
+    };
+    if (std::ranges::none_of(conformance::ops_with_checks(), has))
+      throw InvalidArgument("--check", "expected the name of a check, got '" + asked + "'");
+  }
+  return chosen;
+}
+
 nlohmann::ordered_json to_json(const conformance::Report& report) {
   return {{"op", report.op},
           {"backend", report.backend},
@@ -138,11 +156,12 @@ ExitCode check(const ConformanceOptions& options) {
   int passed = 0, failed = 0, not_checked = 0;
   for (const Examined& subject : subjects_by_child(options)) {
     std::vector<conformance::Report> reports;
-    for (const std::string_view name : conformance::checks(subject.op)) {
+    for (const std::string_view name : chosen_checks(options, subject.op)) {
       reports.push_back(conformance::run_check(subject.op, subject.backend, name, how));
       std::cout << (options.json ? json_line(to_json(reports.back())) + "\n" : reports.back().text())
                 << std::flush;
     }
+    if (reports.empty()) continue;
     switch (verdict(subject, reports, options.json)) {
       case Outcome::passed: ++passed; break;
       case Outcome::failed: ++failed; break;
@@ -165,6 +184,7 @@ void add_conformance(CLI::App& app, Action& chosen) {
   command->add_option("--backend", options->backend,
                       "this backend alone; 'original' for the original kernel");
   command->add_option("--device", options->device, "where they run: cpu, cuda or cuda:N");
+  command->add_option("--check", options->checks, "these checks alone, such as ranges");
   command->add_flag("--allow-not-shown", options->allow_not_shown,
                     "what could not be shown of a backend does not fail it");
   command->add_flag("--json", options->json, "print JSON, one object a check");
