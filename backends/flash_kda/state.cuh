@@ -21,6 +21,7 @@
 ///                    between items: the first state from the opening's stages, the last one into its place
 ///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row.
 ///                    Another: the last state by TMA; then the opening's stages are free
+///   warpgroup 4      V's largest magnitudes, before the stage counts as full (range.cuh)
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
