@@ -1,11 +1,13 @@
 #include "tests/conformance/child.h"
 
 #include <dlfcn.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -33,13 +35,21 @@ void send(Tag tag, std::string_view text) {
   }
 }
 
-std::string read_all(int pipe) {
+struct Heard {
+  std::string messages;
+  bool ended = true;  ///< the other end is closed
+};
+Heard read_all(int pipe, int silence) {
   std::string all;
   std::array<char, 65536> block{};
   for (;;) {
+    pollfd readable{.fd = pipe, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&readable, 1, 1000 * silence);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) return {all, false};
     const ssize_t count = ::read(pipe, block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return all;
+    if (count <= 0) return {all, true};
     all.append(block.data(), static_cast<std::size_t>(count));
   }
 }
@@ -91,7 +101,7 @@ void note_progress(std::string_view doing) {
   if (pipe_to_parent >= 0) send(Tag::doing, doing);
 }
 
-ChildOutcome in_child(const std::function<std::string()>& body) {
+ChildOutcome in_child(const std::function<std::string()>& body, int silence) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "making a pipe");
   std::cout.flush();  // or the child would write it again
@@ -109,12 +119,15 @@ ChildOutcome in_child(const std::function<std::string()>& body) {
     run_child(body);
   }
   ::close(ends[1]);
-  ChildOutcome outcome = outcome_of(read_all(ends[0]));
+  const Heard heard = read_all(ends[0], silence);
   ::close(ends[0]);
+  if (!heard.ended) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  outcome.death = death_of(status, !outcome.sent.empty() || !outcome.error.empty());
+  ChildOutcome outcome = outcome_of(heard.messages);
+  outcome.death = heard.ended ? death_of(status, !outcome.sent.empty() || !outcome.error.empty())
+                              : "did nothing for " + std::to_string(silence) + " s";
   return outcome;
 }
 

@@ -15,8 +15,9 @@ struct ChildOutcome {
 };
 
 /// Forks and runs the body in the child, so that a backend that crashes, ends the process or damages memory
-/// does so there. The child has the calling thread alone.
-ChildOutcome in_child(const std::function<std::string()>& body);
+/// does so there. The child has the calling thread alone. One that tells nothing for `silence` seconds is
+/// killed.
+ChildOutcome in_child(const std::function<std::string()>& body, int silence = 120);
 
 /// In a child: what it is about to do, for the parent to tell should it die of it. Elsewhere nothing.
 void note_progress(std::string_view doing);

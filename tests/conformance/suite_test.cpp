@@ -15,6 +15,7 @@
 #include "fla/core/threads.h"
 #include "fla/dispatch/registry.h"
 #include "fla/ops/kda/kda.h"
+#include "tests/conformance/child.h"
 #include "tests/conformance/conformance.h"
 #include "tests/core/allocations.h"
 
@@ -221,6 +222,18 @@ TEST(ConformanceChild, DamagedMemoryIsAFailureAndTheCallersIsWhole) {
                          std::free(const_cast<char*>(memory));
                        }};
   EXPECT_FALSE(random_check_of(damages).ok());
+}
+
+TEST(ConformanceChild, OneThatHangsIsEndedAndToldOf) {
+  const conformance::ChildOutcome outcome = conformance::in_child(
+      [] {
+        conformance::note_progress("a call");
+        for (;;) ::pause();
+        return std::string();
+      },
+      1);
+  EXPECT_EQ(outcome.death, "did nothing for 1 s");
+  EXPECT_EQ(outcome.doing, "a call");
 }
 
 TEST(ConformanceReport, WhatIsNotShownFailsUnlessItIsAllowed) {
