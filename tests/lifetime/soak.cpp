@@ -46,6 +46,17 @@
 
 namespace {
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FLA_SOAK_WITH_ARCHER
+#endif
+#endif
+#ifdef FLA_SOAK_WITH_ARCHER
+constexpr bool kHasArcher = true;
+#else
+constexpr bool kHasArcher = false;
+#endif
+
 using Clock = std::chrono::steady_clock;
 using fla::KdaArgs;
 using fla::KdaResult;
@@ -294,8 +305,9 @@ void fork_once(State& state, std::vector<pid_t>& living) {
     } catch (const std::exception& error) {
       std::fprintf(stderr, "soak: child %u: %s\n", number, error.what());
     }
-    // Half of them as programs end: calls of their own watch may be under way.
-    if (number % 2 == 0 || code != 0) ::_exit(code);
+    // Half of them as programs end: calls of their own watch may be under way. Not with ThreadSanitizer: its
+    // OpenMP tool, Archer, does not survive the end of a child.
+    if (number % 2 == 0 || code != 0 || kHasArcher) ::_exit(code);
     std::exit(code);
   }
   if (child > 0) living.push_back(child);

@@ -25,7 +25,8 @@ class FileError : public Error {
 /// files.
 std::string printable(std::string_view text);
 
-/// The same, shortened in its midst where it is too long for a line: a name in a damaged file may have megabytes.
+/// The same, shortened in its midst where it is too long for a line: a name in a damaged file may have
+/// megabytes.
 std::string printable_excerpt(std::string_view text);
 
 }  // namespace fla::cases

@@ -73,7 +73,7 @@ class Template(OutsideTest):
         nothing = self.folder / "nothing.so"
         done = run(FLA, "conformance", "--plugin", nothing)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn(f"fla: --plugin: {nothing} was refused: cannot be read: No such file or directory\n", done.stderr)
+        self.assertIn(f"fla: path: expected a plugin's file, got '{nothing}': No such file or directory\n", done.stderr)
         done = run(FLA, "conformance", "--op", "gla")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr, "fla: op: expected an op with a conformance suite, got 'gla'\n")
