@@ -32,9 +32,9 @@ class Case:
             begin, end = entry["data_offsets"]
             data = np.frombuffer(raw[8 + size + begin : 8 + size + end], _TYPES[entry["dtype"]])
             tensors[name] = data.reshape(entry["shape"]).copy()
-        self.bf16 = {name for name, entry in header.items() if entry["dtype"] == "BF16"}
         self.expected = {name[7:]: tensors.pop(name) for name in list(tensors) if name.startswith("expect.")}
         self.tensors = {name: tensor for name, tensor in tensors.items() if name not in ("do", "dht")}
+        self.bf16 = {name for name in self.tensors if header[name]["dtype"] == "BF16"}
 
 
 def numbers(bits):
