@@ -13,6 +13,7 @@
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
 #include "fla/core/fork.h"
+#include "fla/core/openmp_use.h"
 
 namespace fla {
 namespace {
@@ -43,7 +44,10 @@ struct Region {
 
 void run_on_openmp(Region& region) {
 #pragma omp parallel num_threads(region.threads)
-  region.work(omp_get_thread_num());
+  {
+    const OpenMpUse openmp;  // of every thread: a body may end the process
+    region.work(omp_get_thread_num());
+  }
 }
 
 // OpenMP's pool hangs on the thread that opened it. The one thread that survives a fork still points to a
@@ -92,7 +96,8 @@ int num_threads() {
   int count = from_environment.load(std::memory_order_relaxed);
   if (count == kUnread) obey_thread_count(count = thread_count_of_environment());
   if (count != 0) return count;
-  return std::clamp(omp_get_max_threads(), 1, kMaxThreads);
+  const OpenMpUse openmp;
+  return openmp ? std::clamp(omp_get_max_threads(), 1, kMaxThreads) : 1;
 }
 
 void set_num_threads(int count) {
@@ -111,7 +116,9 @@ int thread_count_of_environment() {
 void obey_thread_count(int count) { from_environment.store(count, std::memory_order_relaxed); }
 
 void detail::parallel_for(std::int64_t tasks, ParallelBody body, void* context) {
-  Region region{body, context, tasks, static_cast<int>(std::clamp<std::int64_t>(tasks, 1, num_threads()))};
+  const OpenMpUse openmp;
+  const int most = openmp ? num_threads() : 1;
+  Region region{body, context, tasks, static_cast<int>(std::clamp<std::int64_t>(tasks, 1, most))};
   if (region.threads == 1) {
     region.work(0);
   } else if (is_forked_thread()) {

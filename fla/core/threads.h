@@ -10,7 +10,8 @@ namespace fla {
 /// As many as CPU kernels use at most.
 inline constexpr int kMaxThreads = 1024;
 
-/// How many threads CPU kernels use: FLA_NUM_THREADS, or as many as OpenMP would.
+/// How many threads CPU kernels use: FLA_NUM_THREADS, or as many as OpenMP would. LLVM's OpenMP runtime
+/// (clang builds) is gone when a thread or the process ends: calls from there run on one.
 FLA_API int num_threads();
 
 /// Sets it for the process; 0 goes back to what the environment says. Throws InvalidArgument for a count that

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "fla/core/threads.h"
 #include "fla/dispatch/counters.h"
 #include "fla/dispatch/policy.h"
 #include "fla/ops/kda/kda.h"
@@ -129,6 +130,13 @@ int main(int count, char** words) {
     keep_calling();
     of_program.when = "detached, static";
     in_the_end = "detached, in-the-end";
+  } else if (when == "inside-a-region") {  // on whichever thread has the first task
+    begin();
+    in_the_end = "inside-a-region";
+    fla::set_num_threads(2);
+    fla::parallel_for(2, [](std::int64_t task, int) {
+      if (task == 0) std::exit(0);
+    });
   } else if (when == "watch") {  // FLA_CONFIG is set: its file changes all the time
     begin();
     std::thread([file = std::string(std::getenv("FLA_CONFIG"))] {

@@ -33,6 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"atexit", "atexit: right, counted\n"}, Case{"atexit-before", "atexit-before: right, counted\n"},
         Case{"static", "static: right, counted\n"}, Case{"in-the-end", "in-the-end: right, counted\n"},
+        Case{"inside-a-region", "inside-a-region: right, counted\n"},
         Case{"thread_local", "thread_local: right, counted\nthread_local of main: right, counted\n"},
         Case{"key", "key: right, counted\n"},
         Case{"detached", "detached, static: right, counted\ndetached, in-the-end: right, counted\n"}),
