@@ -15,68 +15,76 @@
 namespace {
 
 using fla_test::PluginFolder;
-using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
+
+using Variables = std::map<std::string, std::string>;
 
 constexpr unsigned kCaller = 65534;
 
-/// A copy of the program, which anybody may run; with the setuid bit as root.
-std::string copy_program(const PluginFolder& folder, const std::string& name, unsigned mode) {
-  const std::string path = folder / name;
+/// A copy of the program, which anybody may run.
+std::string copy_program(const PluginFolder& folder) {
+  const std::string path = folder / "steps";
   std::filesystem::copy_file(FLA_PLUGIN_STEPS, path);
-  EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+  EXPECT_EQ(::chmod(path.c_str(), 0755), 0);
   return path;
 }
 
-std::string run(const std::string& program, std::vector<std::string> steps,
-                const std::map<std::string, std::string>& variables) {
-  steps.insert(steps.begin(), program);
-  const fla::testing::Outcome outcome =
-      fla::testing::run_program(steps, {.variables = variables, .user = kCaller});
-  return outcome.out + outcome.err + "exit " + std::to_string(outcome.code);
-}
+class PrivilegedProcess : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can run a program as somebody else";
+    const std::string said = raised({"secure"});
+    if (said == "secure: 0\nexit 0") GTEST_SKIP() << "programs get no more rights here (no_new_privs)";
+    ASSERT_EQ(said, "secure: 1\nexit 0");
+  }
 
-TEST(PrivilegedProcess, IgnoresEveryVariableThatNamesCodeOrAFile) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a setuid program and run it as somebody else";
+  std::string plain(const std::vector<std::string>& steps, const Variables& variables = {}) const {
+    return run(steps, variables, false);
+  }
+  std::string raised(const std::vector<std::string>& steps, const Variables& variables = {}) const {
+    return run(steps, variables, true);
+  }
+
   const PluginFolder folder;
-  const std::string raised = copy_program(folder, "raised", 04755),
-                    plain = copy_program(folder, "plain", 0755);
-  const std::string said = run(raised, {"secure"}, {});
-  if (said != "secure: 1\nexit 0")
-    GTEST_SKIP() << "this machine's setuid programs get no more rights (nosuid, no_new_privs): " << said;
 
+ private:
+  std::string run(std::vector<std::string> steps, const Variables& variables, bool raised) const {
+    steps.insert(steps.begin(), program_);
+    const fla::testing::Outcome outcome =
+        fla::testing::run_program(steps, {.variables = variables, .user = kCaller, .raised = raised});
+    return outcome.out + outcome.err + "exit " + std::to_string(outcome.code);
+  }
+
+  const std::string program_ = copy_program(folder);
+};
+
+TEST_F(PrivilegedProcess, IgnoresEveryVariableThatNamesCodeOrAFile) {
   const std::string acme = folder.copy("acme");
   const std::vector<std::string> steps{"plugins", "kda=64"};
-  EXPECT_THAT(run(plain, steps, {{"FLA_PLUGIN_PATH", acme}}), HasSubstr("plugins: acme found\nkda: acme\n"));
-  EXPECT_EQ(run(raised, steps, {{"FLA_PLUGIN_PATH", acme}}), "plugins: none\nkda: ran\nexit 0");
+  EXPECT_THAT(plain(steps, {{"FLA_PLUGIN_PATH", acme}}), HasSubstr("plugins: acme found\nkda: acme\n"));
+  EXPECT_EQ(raised(steps, {{"FLA_PLUGIN_PATH", acme}}), "plugins: none\nkda: ran\nexit 0");
 
-  const std::map<std::string, std::string> config{{"FLA_CONFIG", folder / "missing.toml"}};
-  EXPECT_THAT(run(plain, steps, config), HasSubstr("kda: error: FLA_CONFIG: "));
-  EXPECT_EQ(run(raised, steps, config), "plugins: none\nkda: ran\nexit 0");
+  const Variables config{{"FLA_CONFIG", folder / "missing.toml"}};
+  EXPECT_THAT(plain(steps, config), HasSubstr("kda: error: FLA_CONFIG: "));
+  EXPECT_EQ(raised(steps, config), "plugins: none\nkda: ran\nexit 0");
 
 #ifdef FLA_TEST_NVTX_INJECTION
-  std::map<std::string, std::string> profiler{{"NVTX_INJECTION64_PATH", FLA_TEST_NVTX_INJECTION}};
-  EXPECT_THAT(run(plain, steps, profiler), HasSubstr("domain fla\n"));
-  EXPECT_EQ(run(raised, steps, profiler), "plugins: none\nkda: ran\nexit 0");
+  Variables profiler{{"NVTX_INJECTION64_PATH", FLA_TEST_NVTX_INJECTION}};
+  EXPECT_THAT(plain(steps, profiler), HasSubstr("domain fla\n"));
+  EXPECT_EQ(raised(steps, profiler), "plugins: none\nkda: ran\nexit 0");
   profiler["FLA_NVTX"] = "1";
-  EXPECT_EQ(run(raised, steps, profiler), "plugins: none\nkda: ran\nexit 0");
+  EXPECT_EQ(raised(steps, profiler), "plugins: none\nkda: ran\nexit 0");
 #endif
 
-  EXPECT_THAT(run(raised, steps, {{"FLA_DISABLE_BACKEND_DISPATCH", "1"}}), HasSubstr("kda: original\n"))
+  EXPECT_THAT(raised(steps, {{"FLA_DISABLE_BACKEND_DISPATCH", "1"}}), HasSubstr("kda: original\n"))
       << "what names neither is obeyed";
 }
 
-TEST(PrivilegedProcess, LoadsNothingOfItsCallers) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a setuid program and run it as somebody else";
-  const PluginFolder folder;
-  const std::string raised = copy_program(folder, "raised", 04755), acme = folder.copy("acme");
-  const std::string said = run(raised, {"secure"}, {});
-  if (said != "secure: 1\nexit 0")
-    GTEST_SKIP() << "this machine's setuid programs get no more rights (nosuid, no_new_privs): " << said;
-  EXPECT_THAT(run(raised, {"load=" + acme}, {}), HasSubstr("load: found\n"));
+TEST_F(PrivilegedProcess, LoadsNothingOfItsCallers) {
+  const std::string acme = folder.copy("acme");
+  EXPECT_THAT(raised({"load=" + acme}), HasSubstr("load: found\n"));
   ASSERT_EQ(::chown(acme.c_str(), kCaller, kCaller), 0);
-  EXPECT_THAT(run(raised, {"load=" + acme}, {}), HasSubstr("load: refused: belongs to user 65534"));
+  EXPECT_THAT(raised({"load=" + acme}), HasSubstr("load: refused: belongs to user 65534"));
 }
 
 }  // namespace

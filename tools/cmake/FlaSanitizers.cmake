@@ -43,7 +43,3 @@ set(FLA_TEST_RUNNER "${runner}" CACHE INTERNAL "")  # for scripts/soak
 set(FLA_TEST_FILTER
   "-*.ChildWorksWhileTheParentsThreads*:Fork.FromSeveralThreads*:*.ForkedChildren*:*/ConformanceOfMutant.*:\
 */ConformanceOfNoMutant.*:ConformanceChild.DamagedMemory*")
-if(FLA_SANITIZE MATCHES thread)
-  # The kernel randomises the addresses of set-user-ID programs again; this sanitizer restarts them for ever.
-  string(APPEND FLA_TEST_FILTER ":PrivilegedProcess.*")
-endif()
