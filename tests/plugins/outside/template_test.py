@@ -58,16 +58,16 @@ class Template(OutsideTest):
         self.assertIn(right, kernel.read_text())
         kernel.write_text(kernel.read_text().replace(right, right + " * 1.001f"))
         output_of("cmake", "--build", project / "build")
-        done = run(FLA, "conformance", "--plugin", project / "build/libacme_fast.so")
+        # All 16 are run on the template as it is.
+        checks = ["conformance", "--plugin", project / "build/libacme_fast.so", "--check", "golden", "random", "same_bits_twice"]
+        done = run(FLA, *checks)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"kda\.acme_fast random: \d+ calls, \d+ refused, 10 failures\n")
         self.assertRegex(done.stdout, r"o is off by [0-9.e-]+, allowed 2e-05")
-        self.assertRegex(done.stdout, r"kda\.acme_fast: FAILED \d+ of 16 checks\n")
-        reports = run(FLA, "conformance", "--plugin", project / "build/libacme_fast.so", "--json").stdout
+        self.assertRegex(done.stdout, r"kda\.acme_fast: FAILED 2 of 3 checks\n")
+        reports = run(FLA, *checks, "--json").stdout
         failed = [report["check"] for report in map(json.loads, reports.splitlines()) if not report["ok"]]
-        self.assertIn("golden", failed)
-        self.assertIn("random", failed)
-        self.assertNotIn("same_bits_twice", failed)
+        self.assertCountEqual(failed, ["golden", "random"])
 
     def test_conformance_refuses_what_it_cannot_check(self):
         nothing = self.folder / "nothing.so"
