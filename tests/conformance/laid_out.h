@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fla/core/tensor.h"
+#include "tools/cases/offsets.h"
 #include "tools/cases/random.h"
 
 namespace fla::conformance {
@@ -51,19 +52,7 @@ class LaidOut {
   TensorView view_;
 };
 
-/// Calls body(offset in elements) for every element of a view, in row-major order.
-template <class Body>
-void for_each_offset(const TensorView& view, Body&& body) {
-  const std::int64_t count = view.numel();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i, offset = 0;
-    for (int axis = view.rank() - 1; axis >= 0; --axis) {
-      offset += rest % view.size(axis) * view.stride(axis);
-      rest /= view.size(axis);
-    }
-    body(offset);
-  }
-}
+using cases::for_each_offset;
 
 /// The elements' bytes, row-major.
 std::vector<std::byte> bytes_of(const TensorView& view);

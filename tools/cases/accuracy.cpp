@@ -5,25 +5,9 @@
 
 #include "fla/core/errors.h"
 #include "fla/core/half.h"
+#include "tools/cases/offsets.h"
 
 namespace fla::cases {
-namespace {
-
-/// Calls visit(element's offset) in row-major order.
-template <class Visit>
-void for_each_offset(const TensorView& tensor, Visit&& visit) {
-  const std::int64_t count = tensor.numel();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i, offset = 0;
-    for (int axis = tensor.rank() - 1; axis >= 0; --axis) {
-      offset += rest % tensor.size(axis) * tensor.stride(axis);
-      rest /= tensor.size(axis);
-    }
-    visit(offset);
-  }
-}
-
-}  // namespace
 
 double element(const TensorView& tensor, std::int64_t offset) {
   switch (tensor.dtype()) {

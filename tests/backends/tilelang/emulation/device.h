@@ -12,6 +12,7 @@
 
 #include "fla/core/half.h"
 #include "tests/backends/tilelang/emulation/block.h"
+#include "tests/backends/tilelang/emulation/products.h"
 
 /// What generated kernels use of CUDA and of TileLang's template headers, for a C++ compiler: this file is
 /// there in the place of each of them. Only what the kernels need: another kernel may need more.
@@ -181,46 +182,11 @@ void increase_descriptor_offset(GmmaDescriptor& descriptor, Bytes bytes) {
   descriptor.bits += static_cast<std::uint64_t>(bytes >> 4);
 }
 
-/// Row or column mn of an operand, and element k along the sum; mn_major: neighbouring rows lie side by side.
-inline float operand_at(std::uint64_t descriptor, bool mn_major, int mn, int k) {
-  const std::uint64_t begin = (descriptor & 0xffffffff) << 4, leading = (descriptor >> 32 & 0xffff) << 4,
-                      stride = (descriptor >> 48) << 4;
-  const auto row = static_cast<std::uint64_t>(mn), element = static_cast<std::uint64_t>(k);
-  std::uint64_t at = begin;
-  if (mn_major) {
-    at += row / 64 * leading + element / 8 * stride + element % 8 * 128 + row % 64 * 2;
-  } else {
-    at += row / 8 * stride + row % 8 * 128 + element * 2;
-  }
-  at ^= (at >> 7 & 7) << 4;
-  fla::f16 value;
-  std::memcpy(&value, fla::tilelang::generated::buf_dyn_shmem + at, 2);
-  return fla::to_float(value);
-}
-
 template <DataType, DataType, DataType, int M, int N, int K, bool a_mn_major, bool b_mn_major, int, int>
 void wgmma_ss(std::uint64_t a, std::uint64_t b, std::uint32_t* accumulator, int keep) {
-  static_assert(M == 64);
-  const int thread = fla::tilelang::emulated::thread_index.x % 128, lane = thread % 32;
-  auto* const sums = reinterpret_cast<float*>(accumulator);
-  float rows[2][K];
-  for (int half = 0; half < 2; ++half) {
-    for (int k = 0; k < K; ++k)
-      rows[half][k] = operand_at(a, a_mn_major, thread / 32 * 16 + lane / 4 + 8 * half, k);
-  }
-  for (int i = 0; i < N / 4; ++i) {
-    const int column = i / 2 * 8 + lane % 4 * 2 + i % 2;
-    float products[2] = {0, 0};
-    for (int k = 0; k < K; ++k) {
-      const float element = operand_at(b, b_mn_major, column, k);
-      products[0] += rows[0][k] * element;
-      products[1] += rows[1][k] * element;
-    }
-    for (int half = 0; half < 2; ++half) {
-      float& sum = sums[i / 2 * 4 + half * 2 + i % 2];
-      sum = (keep ? sum : 0) + products[half];
-    }
-  }
+  static_assert(M == 64 && K == fla::tilelang::emulated::kProductDepth);
+  fla::tilelang::emulated::multiply({a, a_mn_major}, {b, b_mn_major}, N,
+                                    reinterpret_cast<float*>(accumulator), keep != 0);
 }
 
 inline void fence_proxy_async() {}
