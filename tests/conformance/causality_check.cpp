@@ -15,7 +15,7 @@
 namespace fla::conformance {
 namespace {
 
-constexpr std::size_t kMostFailures = 20;
+constexpr std::size_t kMostPlaces = 20;
 
 /// The axis of a shape that counts heads, sequences (slots, or batches) or tokens; -1: none does.
 int find_axis(const ShapeRule& rule, std::initializer_list<Axis> axes) {
@@ -151,7 +151,7 @@ void check_form(const SearchedOp& op, const Target& target, const CallForm& form
     for (const double poison : {std::numeric_limits<double>::quiet_NaN(), inf, -inf}) {
       ++report.calls;
       const std::string wrong = wrong_with(op, target, form, argument, poison, clean);
-      if (!wrong.empty() && report.failures.size() < kMostFailures) {
+      if (!wrong.empty() && report.failures.size() < kMostPlaces) {
         report.failures.push_back(describe(target) + ": " + std::to_string(poison) + " in " +
                                   std::string(argument.name) + " " + wrong);
       }

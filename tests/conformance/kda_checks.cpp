@@ -34,7 +34,6 @@ using cases::KdaCase;
 using cases::KdaReference;
 using cases::KdaSpec;
 
-constexpr std::size_t kMostFailures = 10;
 
 void fail(Report& report, const KdaTarget& target, const std::string& what, const KdaArgs& args) {
   if (report.failures.size() < kMostFailures) {

@@ -22,7 +22,6 @@
 namespace fla::conformance {
 namespace {
 
-constexpr std::size_t kMostFailures = 10;
 
 /// A call of one stage, with the memory of its inputs.
 template <class Args>

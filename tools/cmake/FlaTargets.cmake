@@ -41,6 +41,14 @@ function(fla_compile_fast TARGET)
   endif()
 endfunction()
 
+# fla_compile_together(TARGET): sanitizers make compiling so dear that the sources are compiled as one there. The other
+# builds compile each alone, as it has to be able to.
+function(fla_compile_together TARGET)
+  if(FLA_SANITIZE)
+    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
+endfunction()
+
 if(FLA_SANITIZE)
   include(FlaSanitizers)
 endif()
