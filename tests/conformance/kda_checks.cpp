@@ -34,7 +34,6 @@ using cases::KdaCase;
 using cases::KdaReference;
 using cases::KdaSpec;
 
-
 void fail(Report& report, const KdaTarget& target, const std::string& what, const KdaArgs& args) {
   if (report.failures.size() < kMostFailures) {
     report.failures.push_back(target.function + ": " + what + " [" + describe(args) + "]");

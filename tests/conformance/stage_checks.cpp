@@ -22,7 +22,6 @@
 namespace fla::conformance {
 namespace {
 
-
 /// A call of one stage, with the memory of its inputs.
 template <class Args>
 struct StageCall {
