@@ -22,7 +22,6 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   void* Pt = ((void*)((char*)buf_dyn_shmem + 16384));
   void* betas = ((void*)((char*)buf_dyn_shmem + 32768));
   void* owns = ((void*)((char*)buf_dyn_shmem + 33024));
-  void* weights = ((void*)((char*)buf_dyn_shmem + 33280));
   void* M = ((void*)((char*)buf_dyn_shmem + 33792));
   void* rows_q = ((void*)((char*)buf_dyn_shmem + 33792));
   void* L = ((void*)((char*)buf_dyn_shmem + 41984));
@@ -50,13 +49,13 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   float sums[32];
   float q_factor[4];
   float k_factor[4];
+  float own[4];
   int mark = 0;
   __shared__ __align__(16) int spoilt[64];
-  int q_exponent[4];
-  int k_exponent[4];
+  int exponent[4];
+  float square[4];
   half_t q_unit[32];
   half_t k_unit[32];
-  float own[4];
   float pairs_q[16];
   float pairs_k[16];
   half_t kept[32];
@@ -259,99 +258,137 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
     }
     rate = condval_16;
     ((float*)betas)[((int)threadIdx.x)] = rate;
+    vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)384) + ((int64_t)((int)threadIdx.x))) + (int64_t)128)] = rate;
+    vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)384) + ((int64_t)((int)threadIdx.x))) + (int64_t)192)] = rate;
+    vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)384) + ((int64_t)((int)threadIdx.x))) + (int64_t)256)] = 0x1p+0f/*1.000000e+00*/;
     float _reinterpret_tmp_1 = rate;
     if (2139095040 <= ((*(int *)(&(_reinterpret_tmp_1))) & 2147483647)) {
       bad = 1;
     }
   }
-  if (l2norm != 0) {
-    #pragma unroll
-    for (int i_7 = 0; i_7 < 8; ++i_7) {
-      float4 __2;
-        float4 __3;
-        uint2 v_ = *(uint2*)(q_rows + (i_7 * 4));
-        ((float2*)(&__3))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
-        ((float2*)(&__3))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
-        float4 __4;
-        ((float2*)(&__4))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
-        ((float2*)(&__4))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
-        __2.x = (__3.x*__4.x);
-        __2.y = (__3.y*__4.y);
-        __2.z = (__3.z*__4.z);
-        __2.w = (__3.w*__4.w);
-      *(float4*)(sums + (i_7 * 4)) = __2;
-    }
-  } else {
-    #pragma unroll
-    for (int i_8 = 0; i_8 < 8; ++i_8) {
-      float4 __5;
-      float4 __6;
-      uint2 v__1 = *(uint2*)(q_rows + (i_8 * 4));
-      ((float2*)(&__6))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[0]);
-      ((float2*)(&__6))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[1]);
-      __5.x = fabsf(__6.x);
-      __5.y = fabsf(__6.y);
-      __5.z = fabsf(__6.z);
-      __5.w = fabsf(__6.w);
-      *(float4*)(sums + (i_8 * 4)) = __5;
-    }
+  #pragma unroll
+  for (int i_7 = 0; i_7 < 8; ++i_7) {
+    float4 __2;
+      float4 __3;
+      uint2 v_ = *(uint2*)(q_rows + (i_7 * 4));
+      ((float2*)(&__3))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
+      ((float2*)(&__3))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
+      float4 __4;
+      ((float2*)(&__4))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
+      ((float2*)(&__4))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
+      __2.x = (__3.x*__4.x);
+      __2.y = (__3.y*__4.y);
+      __2.z = (__3.z*__4.z);
+      __2.w = (__3.w*__4.w);
+    *(float4*)(sums + (i_7 * 4)) = __2;
   }
   #pragma unroll
-  for (int i_9 = 0; i_9 < 4; ++i_9) {
-    q_factor[i_9] = 0x0p+0f/*0.000000e+00*/;
+  for (int i_8 = 0; i_8 < 4; ++i_8) {
+    q_factor[i_8] = 0x0p+0f/*0.000000e+00*/;
     #pragma unroll
     for (int rv = 0; rv < 8; ++rv) {
-      q_factor[i_9] = (q_factor[i_9] + sums[((i_9 * 8) + rv)]);
+      q_factor[i_8] = (q_factor[i_8] + sums[((i_8 * 8) + rv)]);
     }
-    q_factor[i_9] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(q_factor[i_9]);
+    q_factor[i_8] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(q_factor[i_8]);
   }
-  if (l2norm != 0) {
-    #pragma unroll
-    for (int i_10 = 0; i_10 < 8; ++i_10) {
+  #pragma unroll
+  for (int i_9 = 0; i_9 < 8; ++i_9) {
+    float4 __5;
+      float4 __6;
+      uint2 v__1 = *(uint2*)(k_rows + (i_9 * 4));
+      ((float2*)(&__6))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[0]);
+      ((float2*)(&__6))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[1]);
       float4 __7;
-        float4 __8;
-        uint2 v__2 = *(uint2*)(k_rows + (i_10 * 4));
-        ((float2*)(&__8))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[0]);
-        ((float2*)(&__8))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[1]);
-        float4 __9;
-        ((float2*)(&__9))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[0]);
-        ((float2*)(&__9))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[1]);
-        __7.x = (__8.x*__9.x);
-        __7.y = (__8.y*__9.y);
-        __7.z = (__8.z*__9.z);
-        __7.w = (__8.w*__9.w);
-      *(float4*)(sums + (i_10 * 4)) = __7;
-    }
-  } else {
+      ((float2*)(&__7))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[0]);
+      ((float2*)(&__7))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[1]);
+      __5.x = (__6.x*__7.x);
+      __5.y = (__6.y*__7.y);
+      __5.z = (__6.z*__7.z);
+      __5.w = (__6.w*__7.w);
+    *(float4*)(sums + (i_9 * 4)) = __5;
+  }
+  #pragma unroll
+  for (int i_10 = 0; i_10 < 4; ++i_10) {
+    k_factor[i_10] = 0x0p+0f/*0.000000e+00*/;
     #pragma unroll
-    for (int i_11 = 0; i_11 < 8; ++i_11) {
-      float4 __10;
-      float4 __11;
-      uint2 v__3 = *(uint2*)(k_rows + (i_11 * 4));
-      ((float2*)(&__11))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[0]);
-      ((float2*)(&__11))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[1]);
-      __10.x = fabsf(__11.x);
-      __10.y = fabsf(__11.y);
-      __10.z = fabsf(__11.z);
-      __10.w = fabsf(__11.w);
-      *(float4*)(sums + (i_11 * 4)) = __10;
+    for (int rv_1 = 0; rv_1 < 8; ++rv_1) {
+      k_factor[i_10] = (k_factor[i_10] + sums[((i_10 * 8) + rv_1)]);
     }
+    k_factor[i_10] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(k_factor[i_10]);
+  }
+  #pragma unroll
+  for (int i_11 = 0; i_11 < 8; ++i_11) {
+    float4 __8;
+      float4 __9;
+      uint2 v__2 = *(uint2*)(q_rows + (i_11 * 4));
+      ((float2*)(&__9))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[0]);
+      ((float2*)(&__9))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[1]);
+      float4 __10;
+      uint2 v__3 = *(uint2*)(k_rows + (i_11 * 4));
+      ((float2*)(&__10))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[0]);
+      ((float2*)(&__10))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[1]);
+      __8.x = (__9.x*__10.x);
+      __8.y = (__9.y*__10.y);
+      __8.z = (__9.z*__10.z);
+      __8.w = (__9.w*__10.w);
+    *(float4*)(sums + (i_11 * 4)) = __8;
   }
   #pragma unroll
   for (int i_12 = 0; i_12 < 4; ++i_12) {
-    k_factor[i_12] = 0x0p+0f/*0.000000e+00*/;
+    own[i_12] = 0x0p+0f/*0.000000e+00*/;
     #pragma unroll
-    for (int rv_1 = 0; rv_1 < 8; ++rv_1) {
-      k_factor[i_12] = (k_factor[i_12] + sums[((i_12 * 8) + rv_1)]);
+    for (int rv_2 = 0; rv_2 < 8; ++rv_2) {
+      own[i_12] = (own[i_12] + sums[((i_12 * 8) + rv_2)]);
     }
-    k_factor[i_12] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(k_factor[i_12]);
+    own[i_12] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(own[i_12]);
   }
   #pragma unroll
   for (int i_13 = 0; i_13 < 4; ++i_13) {
-    float v__4 = q_factor[i_13] + k_factor[i_13];
-    if (2139095040 <= ((*(int *)(&(v__4))) & 2147483647)) {
+    float v__4 = q_factor[i_13];
+    int condval_17;
+    if ((l2norm != 0)) {
+      condval_17 = 830472192;
+    } else {
+      condval_17 = 964689920;
+    }
+    int condval_18;
+    if ((l2norm != 0)) {
+      condval_18 = 2122317824;
+    } else {
+      condval_18 = 1149239296;
+    }
+    float v__5 = k_factor[i_13];
+    int condval_19;
+    if ((l2norm != 0)) {
+      condval_19 = 830472192;
+    } else {
+      condval_19 = 964689920;
+    }
+    int condval_20;
+    if ((l2norm != 0)) {
+      condval_20 = 2122317824;
+    } else {
+      condval_20 = 1149239296;
+    }
+    float v__6 = k_factor[i_13];
+    if ((((i_13 * 16) + (((int)threadIdx.x) >> 4)) < count) && (((((*(int *)(&(v__4))) < condval_17) || (condval_18 <= (*(int *)(&(v__4))))) || ((*(int *)(&(v__5))) < condval_19)) || (condval_20 <= (*(int *)(&(v__6)))))) {
       bad = 1;
     }
+    float condval_21;
+    if ((l2norm != 0)) {
+      condval_21 = rsqrtf((q_factor[i_13] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+    } else {
+      condval_21 = 0x1p+0f/*1.000000e+00*/;
+    }
+    q_factor[i_13] = condval_21;
+    float condval_22;
+    if ((l2norm != 0)) {
+      condval_22 = rsqrtf((k_factor[i_13] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+    } else {
+      condval_22 = 0x1p+0f/*1.000000e+00*/;
+    }
+    k_factor[i_13] = condval_22;
+    own[i_13] = ((own[i_13] * q_factor[i_13]) * k_factor[i_13]);
   }
   bad = __syncthreads_or(bad);
   if (bad != 0) {
@@ -359,8 +396,8 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   if (bad != 0) {
     if ((((int)threadIdx.x) < 64) && (((int)threadIdx.x) < count)) {
-      float v__5 = ((float*)betas)[((int)threadIdx.x)];
-      if (2139095040 <= ((*(int *)(&(v__5))) & 2147483647)) {
+      float v__7 = ((float*)betas)[((int)threadIdx.x)];
+      if (2139095040 <= ((*(int *)(&(v__7))) & 2147483647)) {
         mark = 1;
       }
     }
@@ -371,13 +408,13 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
       for (int j = 0; j < 128; ++j) {
         int64_t k_at = (((((int64_t)batch) * k_batch) + ((((int64_t)first) + ((int64_t)((int)threadIdx.x))) * k_token)) + (((int64_t)(head / group)) * k_head));
         int64_t q_at = (((((int64_t)batch) * q_batch) + ((((int64_t)first) + ((int64_t)((int)threadIdx.x))) * q_token)) + (((int64_t)(head / group)) * q_head));
-        float v__6 = ((float*)G)[((((((int)threadIdx.x) * 128) + (((j & 7) >> 2) * 64)) + ((j >> 3) * 4)) + (j & 3))];
-        float v__7 = (float)k[((k_at * (int64_t)8) + ((int64_t)j))];
-        if (((2139095040 <= ((*(int *)(&(v__6))) & 2147483647)) || (0x1.ep+3f/*1.500000e+01*/ < ((float*)G)[((((((int)threadIdx.x) * 128) + (((j & 7) >> 2) * 64)) + ((j >> 3) * 4)) + (j & 3))])) || (2139095040 <= ((*(int *)(&(v__7))) & 2147483647))) {
+        float v__8 = ((float*)G)[((((((int)threadIdx.x) * 128) + (((j & 7) >> 2) * 64)) + ((j >> 3) * 4)) + (j & 3))];
+        float v__9 = (float)k[((k_at * (int64_t)8) + ((int64_t)j))];
+        if (((2139095040 <= ((*(int *)(&(v__8))) & 2147483647)) || (0x1.ep+3f/*1.500000e+01*/ < ((float*)G)[((((((int)threadIdx.x) * 128) + (((j & 7) >> 2) * 64)) + ((j >> 3) * 4)) + (j & 3))])) || (2139095040 <= ((*(int *)(&(v__9))) & 2147483647))) {
           mark = 1;
         }
-        float v__8 = (float)q[((q_at * (int64_t)8) + ((int64_t)j))];
-        if ((mark == 0) && (2139095040 <= ((*(int *)(&(v__8))) & 2147483647))) {
+        float v__10 = (float)q[((q_at * (int64_t)8) + ((int64_t)j))];
+        if ((mark == 0) && (2139095040 <= ((*(int *)(&(v__10))) & 2147483647))) {
           mark = 2;
         }
       }
@@ -402,270 +439,429 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
     #pragma unroll
     for (int i_15 = 0; i_15 < 4; ++i_15) {
       bfloat16_t broadcast_var_2 = bfloat16_t(0x0p+0f/*0.000000e+00*/);
-      uint4 condval_17;
+      uint4 condval_23;
       if (((until <= ((i_15 * 16) + (((int)threadIdx.x) >> 4))) || (spoilt[((i_15 * 16) + (((int)threadIdx.x) >> 4))] == 2))) {
-        condval_17 = make_uint4(__pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2));
+        condval_23 = make_uint4(__pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2));
       } else {
-        condval_17 = *(uint4*)(q_rows + (i_15 * 8));
+        condval_23 = *(uint4*)(q_rows + (i_15 * 8));
       }
-      *(uint4*)(q_rows + (i_15 * 8)) = condval_17;
+      *(uint4*)(q_rows + (i_15 * 8)) = condval_23;
     }
   }
   if (bad != 0) {
     #pragma unroll
     for (int i_16 = 0; i_16 < 4; ++i_16) {
       bfloat16_t broadcast_var_3 = bfloat16_t(0x0p+0f/*0.000000e+00*/);
-      uint4 condval_18;
+      uint4 condval_24;
       if ((until <= ((i_16 * 16) + (((int)threadIdx.x) >> 4)))) {
-        condval_18 = make_uint4(__pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3));
+        condval_24 = make_uint4(__pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3));
       } else {
-        condval_18 = *(uint4*)(k_rows + (i_16 * 8));
+        condval_24 = *(uint4*)(k_rows + (i_16 * 8));
       }
-      *(uint4*)(k_rows + (i_16 * 8)) = condval_18;
-    }
-  }
-  if (bad != 0) {
-    #pragma unroll
-    for (int i_17 = 0; i_17 < 4; ++i_17) {
-      float condval_19;
-      if (((until <= ((i_17 * 16) + (((int)threadIdx.x) >> 4))) || (spoilt[((i_17 * 16) + (((int)threadIdx.x) >> 4))] == 2))) {
-        condval_19 = 0x0p+0f/*0.000000e+00*/;
-      } else {
-        condval_19 = q_factor[i_17];
-      }
-      q_factor[i_17] = condval_19;
-      float condval_20;
-      if ((until <= ((i_17 * 16) + (((int)threadIdx.x) >> 4)))) {
-        condval_20 = 0x0p+0f/*0.000000e+00*/;
-      } else {
-        condval_20 = k_factor[i_17];
-      }
-      k_factor[i_17] = condval_20;
+      *(uint4*)(k_rows + (i_16 * 8)) = condval_24;
     }
   }
   if (bad != 0) {
     decay = 0x0p+0f/*0.000000e+00*/;
   }
   if (bad != 0) {
-    for (int i_18 = 0; i_18 < 32; ++i_18) {
+    for (int i_17 = 0; i_17 < 32; ++i_17) {
       __syncthreads();
-      if ((((((int)threadIdx.x) >> 7) * 32) + i_18) < until) {
-        decay = ((float*)G)[((((((((int)threadIdx.x) >> 7) * 4096) + (i_18 * 128)) + (((((int)threadIdx.x) & 7) >> 2) * 64)) + (((((int)threadIdx.x) & 127) >> 3) * 4)) + (((int)threadIdx.x) & 3))];
+      if ((((((int)threadIdx.x) >> 7) * 32) + i_17) < until) {
+        decay = ((float*)G)[((((((((int)threadIdx.x) >> 7) * 4096) + (i_17 * 128)) + (((((int)threadIdx.x) & 7) >> 2) * 64)) + (((((int)threadIdx.x) & 127) >> 3) * 4)) + (((int)threadIdx.x) & 3))];
       }
       __syncthreads();
-      ((float*)G)[((((((((int)threadIdx.x) >> 7) * 4096) + (i_18 * 128)) + (((((int)threadIdx.x) & 7) >> 2) * 64)) + (((((int)threadIdx.x) & 127) >> 3) * 4)) + (((int)threadIdx.x) & 3))] = decay;
+      ((float*)G)[((((((((int)threadIdx.x) >> 7) * 4096) + (i_17 * 128)) + (((((int)threadIdx.x) & 7) >> 2) * 64)) + (((((int)threadIdx.x) & 127) >> 3) * 4)) + (((int)threadIdx.x) & 3))] = decay;
     }
   }
   if (bad != 0) {
-    if ((((int)threadIdx.x) < 64) && (until <= ((int)threadIdx.x))) {
-      ((float*)betas)[((int64_t)((int)threadIdx.x))] = 0x0p+0f/*0.000000e+00*/;
+    #pragma unroll
+    for (int i_18 = 0; i_18 < 8; ++i_18) {
+      float4 __11;
+      float4 __12;
+      uint2 v__11 = *(uint2*)(k_rows + (i_18 * 4));
+      ((float2*)(&__12))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__11))[0]);
+      ((float2*)(&__12))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__11))[1]);
+      __11.x = fabsf(__12.x);
+      __11.y = fabsf(__12.y);
+      __11.z = fabsf(__12.z);
+      __11.w = fabsf(__12.w);
+      *(float4*)(sums + (i_18 * 4)) = __11;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_19 = 0; i_19 < 4; ++i_19) {
+      k_factor[i_19] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_3 = 0; rv_3 < 8; ++rv_3) {
+        k_factor[i_19] = (k_factor[i_19] + sums[((i_19 * 8) + rv_3)]);
+      }
+      k_factor[i_19] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(k_factor[i_19]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_20 = 0; i_20 < 4; ++i_20) {
+      float v__12 = k_factor[i_20];
+      int condval_25;
+      if (((*(int *)(&(v__12))) == 0)) {
+        condval_25 = 0;
+      } else {
+        condval_25 = max((((*(int *)(&(v__12))) >> 23) - 130), -126);
+      }
+      exponent[i_20] = condval_25;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_21 = 0; i_21 < 8; ++i_21) {
+      float4 __13;
+        float4 __14;
+        uint2 v__13 = *(uint2*)(k_rows + (i_21 * 4));
+        ((float2*)(&__14))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__13))[0]);
+        ((float2*)(&__14))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__13))[1]);
+        int v__14 = (127 - exponent[(i_21 >> 1)]) << 23;
+        float4 v__15 = make_float4((*(float *)(&(v__14))), (*(float *)(&(v__14))), (*(float *)(&(v__14))), (*(float *)(&(v__14))));
+        __13.x = (__14.x*v__15.x);
+        __13.y = (__14.y*v__15.y);
+        __13.z = (__14.z*v__15.z);
+        __13.w = (__14.w*v__15.w);
+      float4 divided = __13;
+      float4 __15;
+        __15.x = (divided.x*divided.x);
+        __15.y = (divided.y*divided.y);
+        __15.z = (divided.z*divided.z);
+        __15.w = (divided.w*divided.w);
+      *(float4*)(sums + (i_21 * 4)) = __15;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_22 = 0; i_22 < 4; ++i_22) {
+      square[i_22] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_4 = 0; rv_4 < 8; ++rv_4) {
+        square[i_22] = (square[i_22] + sums[((i_22 * 8) + rv_4)]);
+      }
+      square[i_22] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(square[i_22]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_23 = 0; i_23 < 4; ++i_23) {
+      int v__16 = (127 - exponent[i_23]) << 23;
+      float condval_26;
+      if ((l2norm != 0)) {
+        condval_26 = rsqrtf((square[i_23] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+      } else {
+        condval_26 = 0x1p+0f/*1.000000e+00*/;
+      }
+      k_factor[i_23] = ((*(float *)(&(v__16))) * condval_26);
+    }
+  }
+  if (bad != 0) {
+    if ((((int)threadIdx.x) % 16) == 0) {
+      #pragma unroll
+      for (int i_24 = 0; i_24 < 4; ++i_24) {
+        float condval_27;
+        if ((l2norm != 0)) {
+          int v__17 = (min(exponent[i_24], 0) + 127) << 23;
+          int v__18 = (127 - min(max(exponent[i_24], 0), 60)) << 23;
+          condval_27 = (((*(float *)(&(v__17))) * (square[i_24] * rsqrtf(max(square[i_24], 0x1.4484bfeebc2ap-100f/*1.000000e-30*/)))) * rsqrtf((((square[i_24] * (*(float *)(&(v__17)))) * (*(float *)(&(v__17)))) + ((0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/ * (*(float *)(&(v__18)))) * (*(float *)(&(v__18)))))));
+        } else {
+          int v__19 = (exponent[i_24] + 127) << 23;
+          condval_27 = (*(float *)(&(v__19)));
+        }
+        float of_key = condval_27;
+        float condval_28;
+        if ((((i_24 * 16) + (((int)threadIdx.x) >> 4)) < until)) {
+          condval_28 = ((float*)betas)[((i_24 * 16) + (((int)threadIdx.x) >> 4))];
+        } else {
+          condval_28 = 0x0p+0f/*0.000000e+00*/;
+        }
+        float weighted = (condval_28 * of_key);
+        vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)384) + (((int64_t)i_24) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)4)) + (int64_t)128)] = weighted;
+        vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)384) + (((int64_t)i_24) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)4)) + (int64_t)192)] = max(min((weighted * of_key), 0x1.c363cbf21f28ap+127f/*3.000000e+38*/), -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/);
+        ((float*)betas)[((i_24 * 16) + (((int)threadIdx.x) >> 4))] = max(min((weighted * of_key), 0x1.c363cbf21f28ap+127f/*3.000000e+38*/), -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/);
+      }
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_25 = 0; i_25 < 8; ++i_25) {
+      float4 __16;
+      float4 __17;
+      uint2 v__20 = *(uint2*)(q_rows + (i_25 * 4));
+      ((float2*)(&__17))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__20))[0]);
+      ((float2*)(&__17))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__20))[1]);
+      __16.x = fabsf(__17.x);
+      __16.y = fabsf(__17.y);
+      __16.z = fabsf(__17.z);
+      __16.w = fabsf(__17.w);
+      *(float4*)(sums + (i_25 * 4)) = __16;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_26 = 0; i_26 < 4; ++i_26) {
+      q_factor[i_26] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_5 = 0; rv_5 < 8; ++rv_5) {
+        q_factor[i_26] = (q_factor[i_26] + sums[((i_26 * 8) + rv_5)]);
+      }
+      q_factor[i_26] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(q_factor[i_26]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_27 = 0; i_27 < 4; ++i_27) {
+      float v__21 = q_factor[i_27];
+      int condval_29;
+      if (((*(int *)(&(v__21))) == 0)) {
+        condval_29 = 0;
+      } else {
+        condval_29 = max((((*(int *)(&(v__21))) >> 23) - 130), -126);
+      }
+      exponent[i_27] = condval_29;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_28 = 0; i_28 < 8; ++i_28) {
+      float4 __18;
+        float4 __19;
+        uint2 v__22 = *(uint2*)(q_rows + (i_28 * 4));
+        ((float2*)(&__19))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__22))[0]);
+        ((float2*)(&__19))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__22))[1]);
+        int v__23 = (127 - exponent[(i_28 >> 1)]) << 23;
+        float4 v__24 = make_float4((*(float *)(&(v__23))), (*(float *)(&(v__23))), (*(float *)(&(v__23))), (*(float *)(&(v__23))));
+        __18.x = (__19.x*v__24.x);
+        __18.y = (__19.y*v__24.y);
+        __18.z = (__19.z*v__24.z);
+        __18.w = (__19.w*v__24.w);
+      float4 divided_1 = __18;
+      float4 __20;
+        __20.x = (divided_1.x*divided_1.x);
+        __20.y = (divided_1.y*divided_1.y);
+        __20.z = (divided_1.z*divided_1.z);
+        __20.w = (divided_1.w*divided_1.w);
+      *(float4*)(sums + (i_28 * 4)) = __20;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_29 = 0; i_29 < 4; ++i_29) {
+      square[i_29] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_6 = 0; rv_6 < 8; ++rv_6) {
+        square[i_29] = (square[i_29] + sums[((i_29 * 8) + rv_6)]);
+      }
+      square[i_29] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(square[i_29]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_30 = 0; i_30 < 4; ++i_30) {
+      int v__25 = (127 - exponent[i_30]) << 23;
+      float condval_30;
+      if ((l2norm != 0)) {
+        condval_30 = rsqrtf((square[i_30] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+      } else {
+        condval_30 = 0x1p+0f/*1.000000e+00*/;
+      }
+      q_factor[i_30] = ((*(float *)(&(v__25))) * condval_30);
+    }
+  }
+  if (bad != 0) {
+    if ((((int)threadIdx.x) % 16) == 0) {
+      #pragma unroll
+      for (int i_31 = 0; i_31 < 4; ++i_31) {
+        float condval_31;
+        if (((until <= ((i_31 * 16) + (((int)threadIdx.x) >> 4))) || (spoilt[((i_31 * 16) + (((int)threadIdx.x) >> 4))] == 2))) {
+          int _reinterpret_tmp_2 = 2143289344;
+          condval_31 = (*(float *)(&(_reinterpret_tmp_2)));
+        } else {
+          float condval_32;
+          if ((l2norm != 0)) {
+            int v__26 = (min(exponent[i_31], 0) + 127) << 23;
+            int v__27 = (127 - min(max(exponent[i_31], 0), 60)) << 23;
+            condval_32 = (((*(float *)(&(v__26))) * (square[i_31] * rsqrtf(max(square[i_31], 0x1.4484bfeebc2ap-100f/*1.000000e-30*/)))) * rsqrtf((((square[i_31] * (*(float *)(&(v__26)))) * (*(float *)(&(v__26)))) + ((0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/ * (*(float *)(&(v__27)))) * (*(float *)(&(v__27)))))));
+          } else {
+            int v__28 = (exponent[i_31] + 127) << 23;
+            condval_32 = (*(float *)(&(v__28)));
+          }
+          condval_31 = condval_32;
+        }
+        vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)384) + (((int64_t)i_31) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)4)) + (int64_t)256)] = condval_31;
+      }
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_32 = 0; i_32 < 8; ++i_32) {
+      float4 __21;
+        float4 __22;
+        uint2 v__29 = *(uint2*)(q_rows + (i_32 * 4));
+        ((float2*)(&__22))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__29))[0]);
+        ((float2*)(&__22))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__29))[1]);
+        float4 v__30 = make_float4(q_factor[(i_32 >> 1)], q_factor[(i_32 >> 1)], q_factor[(i_32 >> 1)], q_factor[(i_32 >> 1)]);
+        __21.x = (__22.x*v__30.x);
+        __21.y = (__22.y*v__30.y);
+        __21.z = (__22.z*v__30.z);
+        __21.w = (__22.w*v__30.w);
+      float4 of_q_row = __21;
+      float4 __23;
+        float4 __24;
+          float4 __25;
+          uint2 v__31 = *(uint2*)(k_rows + (i_32 * 4));
+          ((float2*)(&__25))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__31))[0]);
+          ((float2*)(&__25))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__31))[1]);
+          float4 v__32 = make_float4(k_factor[(i_32 >> 1)], k_factor[(i_32 >> 1)], k_factor[(i_32 >> 1)], k_factor[(i_32 >> 1)]);
+          __24.x = (__25.x*v__32.x);
+          __24.y = (__25.y*v__32.y);
+          __24.z = (__25.z*v__32.z);
+          __24.w = (__25.w*v__32.w);
+        __23.x = (of_q_row.x*__24.x);
+        __23.y = (of_q_row.y*__24.y);
+        __23.z = (of_q_row.z*__24.z);
+        __23.w = (of_q_row.w*__24.w);
+      *(float4*)(sums + (i_32 * 4)) = __23;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_33 = 0; i_33 < 4; ++i_33) {
+      own[i_33] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_7 = 0; rv_7 < 8; ++rv_7) {
+        own[i_33] = (own[i_33] + sums[((i_33 * 8) + rv_7)]);
+      }
+      own[i_33] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(own[i_33]);
     }
   }
   if (bad != 0) {
     __syncthreads();
   }
   if (((int)threadIdx.x) < 128) {
-    float condval_21;
+    float condval_33;
     if ((until < 64)) {
-      int _reinterpret_tmp_2 = 2143289344;
-      condval_21 = (*(float *)(&(_reinterpret_tmp_2)));
+      int _reinterpret_tmp_3 = 2143289344;
+      condval_33 = (*(float *)(&(_reinterpret_tmp_3)));
     } else {
-      condval_21 = exp2f((((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 64) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 3968)] + ((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 64) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 8064)]));
+      condval_33 = exp2f((((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 64) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 3968)] + ((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 64) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 8064)]));
     }
-    vectors[((((int64_t)((int)blockIdx.x)) * (int64_t)384) + ((int64_t)((int)threadIdx.x)))] = condval_21;
-  }
-  #pragma unroll
-  for (int i_19 = 0; i_19 < 4; ++i_19) {
-    float condval_22;
-    if ((l2norm != 0)) {
-      condval_22 = rsqrtf((q_factor[i_19] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
-    } else {
-      condval_22 = 0x1p+0f/*1.000000e+00*/;
-    }
-    float rate_q = condval_22;
-    int condval_23;
-    if ((l2norm != 0)) {
-      float v__9 = (q_factor[i_19] * rate_q) * rate_q;
-      condval_23 = ((((*(int *)(&(v__9))) >> 23) - 127) >> 1);
-    } else {
-      float v__10 = q_factor[i_19];
-      condval_23 = (((*(int *)(&(v__10))) >> 23) - 130);
-    }
-    q_exponent[i_19] = max(min(condval_23, 126), -126);
-    int v__11 = (127 - q_exponent[i_19]) << 23;
-    q_factor[i_19] = (rate_q * (*(float *)(&(v__11))));
-  }
-  #pragma unroll
-  for (int i_20 = 0; i_20 < 4; ++i_20) {
-    float condval_24;
-    if ((l2norm != 0)) {
-      condval_24 = rsqrtf((k_factor[i_20] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
-    } else {
-      condval_24 = 0x1p+0f/*1.000000e+00*/;
-    }
-    float rate_k = condval_24;
-    int condval_25;
-    if ((l2norm != 0)) {
-      float v__12 = (k_factor[i_20] * rate_k) * rate_k;
-      condval_25 = ((((*(int *)(&(v__12))) >> 23) - 127) >> 1);
-    } else {
-      float v__13 = k_factor[i_20];
-      condval_25 = (((*(int *)(&(v__13))) >> 23) - 130);
-    }
-    k_exponent[i_20] = max(min(condval_25, 126), -126);
-    int v__14 = (127 - k_exponent[i_20]) << 23;
-    k_factor[i_20] = (rate_k * (*(float *)(&(v__14))));
-  }
-  #pragma unroll
-  for (int i_21 = 0; i_21 < 8; ++i_21) {
-    uint2 __12;
-    float4 __13;
-      float4 __14;
-      uint2 v__15 = *(uint2*)(q_rows + (i_21 * 4));
-      ((float2*)(&__14))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__15))[0]);
-      ((float2*)(&__14))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__15))[1]);
-      float4 v__16 = make_float4(q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)]);
-      __13.x = (__14.x*v__16.x);
-      __13.y = (__14.y*v__16.y);
-      __13.z = (__14.z*v__16.z);
-      __13.w = (__14.w*v__16.w);
-    ((half2*)(&__12))[0] = __float22half2_rn(((float2*)(&__13))[0]);
-    ((half2*)(&__12))[1] = __float22half2_rn(((float2*)(&__13))[1]);
-    *(uint2*)(q_unit + (i_21 * 4)) = __12;
-  }
-  #pragma unroll
-  for (int i_22 = 0; i_22 < 8; ++i_22) {
-    uint2 __15;
-    float4 __16;
-      float4 __17;
-      uint2 v__17 = *(uint2*)(k_rows + (i_22 * 4));
-      ((float2*)(&__17))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__17))[0]);
-      ((float2*)(&__17))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__17))[1]);
-      float4 v__18 = make_float4(k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)]);
-      __16.x = (__17.x*v__18.x);
-      __16.y = (__17.y*v__18.y);
-      __16.z = (__17.z*v__18.z);
-      __16.w = (__17.w*v__18.w);
-    ((half2*)(&__15))[0] = __float22half2_rn(((float2*)(&__16))[0]);
-    ((half2*)(&__15))[1] = __float22half2_rn(((float2*)(&__16))[1]);
-    *(uint2*)(k_unit + (i_22 * 4)) = __15;
-  }
-  #pragma unroll
-  for (int i_23 = 0; i_23 < 8; ++i_23) {
-    float4 __18;
-      float4 __19;
-      uint2 v__19 = *(uint2*)(q_unit + (i_23 * 4));
-      ((float2*)(&__19))[0] = __half22float2(((half2*)(&v__19))[0]);
-      ((float2*)(&__19))[1] = __half22float2(((half2*)(&v__19))[1]);
-      float4 __20;
-      uint2 v__20 = *(uint2*)(k_unit + (i_23 * 4));
-      ((float2*)(&__20))[0] = __half22float2(((half2*)(&v__20))[0]);
-      ((float2*)(&__20))[1] = __half22float2(((half2*)(&v__20))[1]);
-      __18.x = (__19.x*__20.x);
-      __18.y = (__19.y*__20.y);
-      __18.z = (__19.z*__20.z);
-      __18.w = (__19.w*__20.w);
-    *(float4*)(sums + (i_23 * 4)) = __18;
-  }
-  #pragma unroll
-  for (int i_24 = 0; i_24 < 4; ++i_24) {
-    own[i_24] = 0x0p+0f/*0.000000e+00*/;
-    #pragma unroll
-    for (int rv_2 = 0; rv_2 < 8; ++rv_2) {
-      own[i_24] = (own[i_24] + sums[((i_24 * 8) + rv_2)]);
-    }
-    own[i_24] = tl::AllReduce<tl::SumOp, 16, 1, 0, tl::NamedBarrier<256>>::run(own[i_24]);
+    vectors[((((int64_t)((int)blockIdx.x)) * (int64_t)384) + ((int64_t)((int)threadIdx.x)))] = condval_33;
   }
   if ((((int)threadIdx.x) % 16) == 0) {
     #pragma unroll
-    for (int i_25 = 0; i_25 < 4; ++i_25) {
-      ((float*)owns)[((i_25 * 16) + (((int)threadIdx.x) >> 4))] = own[i_25];
-      int v__21 = (k_exponent[i_25] + 127) << 23;
-      float weighted = (((float*)betas)[((i_25 * 16) + (((int)threadIdx.x) >> 4))] * (*(float *)(&(v__21))));
-      float weighted_twice = max(min((weighted * (*(float *)(&(v__21)))), 0x1.c363cbf21f28ap+127f/*3.000000e+38*/), -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/);
-      ((float*)weights)[((i_25 * 16) + (((int)threadIdx.x) >> 4))] = weighted_twice;
-      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)384) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)4)) + (int64_t)128)] = weighted;
-      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)384) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)4)) + (int64_t)192)] = weighted_twice;
-      float condval_26;
-      if (((bad != 0) && ((until <= ((i_25 * 16) + (((int)threadIdx.x) >> 4))) || (spoilt[((i_25 * 16) + (((int)threadIdx.x) >> 4))] == 2)))) {
-        int _reinterpret_tmp_3 = 2143289344;
-        condval_26 = (*(float *)(&(_reinterpret_tmp_3)));
-      } else {
-        int v__22 = (q_exponent[i_25] + 127) << 23;
-        condval_26 = (*(float *)(&(v__22)));
-      }
-      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)384) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)4)) + (int64_t)256)] = condval_26;
+    for (int i_34 = 0; i_34 < 4; ++i_34) {
+      ((float*)owns)[((i_34 * 16) + (((int)threadIdx.x) >> 4))] = own[i_34];
     }
+  }
+  #pragma unroll
+  for (int i_35 = 0; i_35 < 8; ++i_35) {
+    uint2 __26;
+    float4 __27;
+      float4 __28;
+      uint2 v__33 = *(uint2*)(q_rows + (i_35 * 4));
+      ((float2*)(&__28))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__33))[0]);
+      ((float2*)(&__28))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__33))[1]);
+      float4 v__34 = make_float4(q_factor[(i_35 >> 1)], q_factor[(i_35 >> 1)], q_factor[(i_35 >> 1)], q_factor[(i_35 >> 1)]);
+      __27.x = (__28.x*v__34.x);
+      __27.y = (__28.y*v__34.y);
+      __27.z = (__28.z*v__34.z);
+      __27.w = (__28.w*v__34.w);
+    ((half2*)(&__26))[0] = __float22half2_rn(((float2*)(&__27))[0]);
+    ((half2*)(&__26))[1] = __float22half2_rn(((float2*)(&__27))[1]);
+    *(uint2*)(q_unit + (i_35 * 4)) = __26;
+  }
+  #pragma unroll
+  for (int i_36 = 0; i_36 < 8; ++i_36) {
+    uint2 __29;
+    float4 __30;
+      float4 __31;
+      uint2 v__35 = *(uint2*)(k_rows + (i_36 * 4));
+      ((float2*)(&__31))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__35))[0]);
+      ((float2*)(&__31))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__35))[1]);
+      float4 v__36 = make_float4(k_factor[(i_36 >> 1)], k_factor[(i_36 >> 1)], k_factor[(i_36 >> 1)], k_factor[(i_36 >> 1)]);
+      __30.x = (__31.x*v__36.x);
+      __30.y = (__31.y*v__36.y);
+      __30.z = (__31.z*v__36.z);
+      __30.w = (__31.w*v__36.w);
+    ((half2*)(&__29))[0] = __float22half2_rn(((float2*)(&__30))[0]);
+    ((half2*)(&__29))[1] = __float22half2_rn(((float2*)(&__30))[1]);
+    *(uint2*)(k_unit + (i_36 * 4)) = __29;
   }
   if (((int)threadIdx.x) < 64) {
     vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)384) + ((int64_t)((int)threadIdx.x))) + (int64_t)320)] = 0x0p+0f/*0.000000e+00*/;
   }
   #pragma unroll
-  for (int i_26 = 0; i_26 < 4; ++i_26) {
+  for (int i_37 = 0; i_37 < 4; ++i_37) {
     float broadcast_var_4 = 0x0p+0f/*0.000000e+00*/;
-    *(float4*)(pairs_q + (i_26 * 4)) = make_float4(broadcast_var_4, broadcast_var_4, broadcast_var_4, broadcast_var_4);
+    *(float4*)(pairs_q + (i_37 * 4)) = make_float4(broadcast_var_4, broadcast_var_4, broadcast_var_4, broadcast_var_4);
   }
   #pragma unroll
-  for (int i_27 = 0; i_27 < 4; ++i_27) {
+  for (int i_38 = 0; i_38 < 4; ++i_38) {
     float broadcast_var_5 = 0x0p+0f/*0.000000e+00*/;
-    *(float4*)(pairs_k + (i_27 * 4)) = make_float4(broadcast_var_5, broadcast_var_5, broadcast_var_5, broadcast_var_5);
+    *(float4*)(pairs_k + (i_38 * 4)) = make_float4(broadcast_var_5, broadcast_var_5, broadcast_var_5, broadcast_var_5);
   }
   #pragma unroll
-  for (int i_28 = 0; i_28 < 8; ++i_28) {
+  for (int i_39 = 0; i_39 < 8; ++i_39) {
     float G_local_cast[4];
     float G_local_cast_1[4];
-    *(float4*)(G_local_cast + 0) = *(float4*)(((float*)G) + (((((i_28 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_28 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    *(float4*)(G_local_cast_1 + 0) = *(float4*)(((float*)G) + (((((i_28 >> 1) * 2048) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_28 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    uint2 __21;
-    float4 __22;
-    float4 __23;
-      float condval_27;
+    *(float4*)(G_local_cast + 0) = *(float4*)(((float*)G) + (((((i_39 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_39 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    *(float4*)(G_local_cast_1 + 0) = *(float4*)(((float*)G) + (((((i_39 >> 1) * 2048) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_39 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    uint2 __32;
+    float4 __33;
+    float4 __34;
+      float condval_34;
       if ((((((int)threadIdx.x) & 31) >> 4) == 1)) {
-        condval_27 = 0x1p+0f/*1.000000e+00*/;
+        condval_34 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_27 = -0x1p+0f/*-1.000000e+00*/;
+        condval_34 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__23 = make_float4(condval_27, condval_27, condval_27, condval_27);
-      float4 __24;
-        float4 v__24 = *(float4*)(G_local_cast + 0);
-        float4 v__25 = *(float4*)(G_local_cast_1 + 0);
-        __24.x = (v__24.x-v__25.x);
-        __24.y = (v__24.y-v__25.y);
-        __24.z = (v__24.z-v__25.z);
-        __24.w = (v__24.w-v__25.w);
-      __23.x = (v__23.x*__24.x);
-      __23.y = (v__23.y*__24.y);
-      __23.z = (v__23.z*__24.z);
-      __23.w = (v__23.w*__24.w);
-    __22.x = exp2f(__23.x);
-    __22.y = exp2f(__23.y);
-    __22.z = exp2f(__23.z);
-    __22.w = exp2f(__23.w);
-    ((half2*)(&__21))[0] = __float22half2_rn(((float2*)(&__22))[0]);
-    ((half2*)(&__21))[1] = __float22half2_rn(((float2*)(&__22))[1]);
-    *(uint2*)(kept + (i_28 * 4)) = __21;
+      float4 v__37 = make_float4(condval_34, condval_34, condval_34, condval_34);
+      float4 __35;
+        float4 v__38 = *(float4*)(G_local_cast + 0);
+        float4 v__39 = *(float4*)(G_local_cast_1 + 0);
+        __35.x = (v__38.x-v__39.x);
+        __35.y = (v__38.y-v__39.y);
+        __35.z = (v__38.z-v__39.z);
+        __35.w = (v__38.w-v__39.w);
+      __34.x = (v__37.x*__35.x);
+      __34.y = (v__37.y*__35.y);
+      __34.z = (v__37.z*__35.z);
+      __34.w = (v__37.w*__35.w);
+    __33.x = exp2f(__34.x);
+    __33.y = exp2f(__34.y);
+    __33.z = exp2f(__34.z);
+    __33.w = exp2f(__34.w);
+    ((half2*)(&__32))[0] = __float22half2_rn(((float2*)(&__33))[0]);
+    ((half2*)(&__32))[1] = __float22half2_rn(((float2*)(&__33))[1]);
+    *(uint2*)(kept + (i_39 * 4)) = __32;
   }
   #pragma unroll
-  for (int i_29 = 0; i_29 < 4; ++i_29) {
-    uint4 __25;
-      uint4 v__26 = *(uint4*)(q_unit + (i_29 * 8));
-      uint4 v__27 = *(uint4*)(kept + (i_29 * 8));
-      *(uint1*)(&(__25.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.x)))));
-      *(uint1*)(&(__25.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.y)))));
-      *(uint1*)(&(__25.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.z)))));
-      *(uint1*)(&(__25.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_29 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __25;
+  for (int i_40 = 0; i_40 < 4; ++i_40) {
+    uint4 __36;
+      uint4 v__40 = *(uint4*)(q_unit + (i_40 * 8));
+      uint4 v__41 = *(uint4*)(kept + (i_40 * 8));
+      *(uint1*)(&(__36.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.x)))));
+      *(uint1*)(&(__36.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.y)))));
+      *(uint1*)(&(__36.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.z)))));
+      *(uint1*)(&(__36.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_40 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __36;
   }
   #pragma unroll
-  for (int i_30 = 0; i_30 < 4; ++i_30) {
-    uint4 __26;
-      uint4 v__28 = *(uint4*)(k_unit + (i_30 * 8));
-      uint4 v__29 = *(uint4*)(kept + (i_30 * 8));
-      *(uint1*)(&(__26.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.x)))));
-      *(uint1*)(&(__26.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.y)))));
-      *(uint1*)(&(__26.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.z)))));
-      *(uint1*)(&(__26.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_30 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __26;
+  for (int i_41 = 0; i_41 < 4; ++i_41) {
+    uint4 __37;
+      uint4 v__42 = *(uint4*)(k_unit + (i_41 * 8));
+      uint4 v__43 = *(uint4*)(kept + (i_41 * 8));
+      *(uint1*)(&(__37.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.x)))));
+      *(uint1*)(&(__37.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.y)))));
+      *(uint1*)(&(__37.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.z)))));
+      *(uint1*)(&(__37.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_41 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __37;
   }
   {
     tl::GmmaDescriptor desc_a;
@@ -699,79 +895,79 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_31 = 0; i_31 < 16; ++i_31) {
-    float condval_28;
-    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_31 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_31 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_31 & 1))) == 1)) {
-      condval_28 = of_q[i_31];
+  for (int i_42 = 0; i_42 < 16; ++i_42) {
+    float condval_35;
+    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_42 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_42 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_42 & 1))) == 1)) {
+      condval_35 = of_q[i_42];
     } else {
-      condval_28 = pairs_q[i_31];
+      condval_35 = pairs_q[i_42];
     }
-    pairs_q[i_31] = condval_28;
-    float condval_29;
-    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_31 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_31 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_31 & 1))) == 1)) {
-      condval_29 = of_k[i_31];
+    pairs_q[i_42] = condval_35;
+    float condval_36;
+    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_42 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_42 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_42 & 1))) == 1)) {
+      condval_36 = of_k[i_42];
     } else {
-      condval_29 = pairs_k[i_31];
+      condval_36 = pairs_k[i_42];
     }
-    pairs_k[i_31] = condval_29;
+    pairs_k[i_42] = condval_36;
   }
   #pragma unroll
-  for (int i_32 = 0; i_32 < 8; ++i_32) {
+  for (int i_43 = 0; i_43 < 8; ++i_43) {
     float G_local_cast_2[4];
     float G_local_cast_3[4];
-    *(float4*)(G_local_cast_2 + 0) = *(float4*)(((float*)G) + (((((i_32 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_32 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    *(float4*)(G_local_cast_3 + 0) = *(float4*)(((float*)G) + ((((((i_32 >> 1) * 2048) + ((((int)threadIdx.x) >> 6) * 512)) + ((i_32 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 128));
-    uint2 __27;
-    float4 __28;
-    float4 __29;
-      float condval_30;
+    *(float4*)(G_local_cast_2 + 0) = *(float4*)(((float*)G) + (((((i_43 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_43 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    *(float4*)(G_local_cast_3 + 0) = *(float4*)(((float*)G) + ((((((i_43 >> 1) * 2048) + ((((int)threadIdx.x) >> 6) * 512)) + ((i_43 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 128));
+    uint2 __38;
+    float4 __39;
+    float4 __40;
+      float condval_37;
       if ((((((int)threadIdx.x) & 63) >> 5) == 1)) {
-        condval_30 = 0x1p+0f/*1.000000e+00*/;
+        condval_37 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_30 = -0x1p+0f/*-1.000000e+00*/;
+        condval_37 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__30 = make_float4(condval_30, condval_30, condval_30, condval_30);
-      float4 __30;
-        float4 v__31 = *(float4*)(G_local_cast_2 + 0);
-        float4 v__32 = *(float4*)(G_local_cast_3 + 0);
-        __30.x = (v__31.x-v__32.x);
-        __30.y = (v__31.y-v__32.y);
-        __30.z = (v__31.z-v__32.z);
-        __30.w = (v__31.w-v__32.w);
-      __29.x = (v__30.x*__30.x);
-      __29.y = (v__30.y*__30.y);
-      __29.z = (v__30.z*__30.z);
-      __29.w = (v__30.w*__30.w);
-    __28.x = exp2f(__29.x);
-    __28.y = exp2f(__29.y);
-    __28.z = exp2f(__29.z);
-    __28.w = exp2f(__29.w);
-    ((half2*)(&__27))[0] = __float22half2_rn(((float2*)(&__28))[0]);
-    ((half2*)(&__27))[1] = __float22half2_rn(((float2*)(&__28))[1]);
-    *(uint2*)(kept + (i_32 * 4)) = __27;
+      float4 v__44 = make_float4(condval_37, condval_37, condval_37, condval_37);
+      float4 __41;
+        float4 v__45 = *(float4*)(G_local_cast_2 + 0);
+        float4 v__46 = *(float4*)(G_local_cast_3 + 0);
+        __41.x = (v__45.x-v__46.x);
+        __41.y = (v__45.y-v__46.y);
+        __41.z = (v__45.z-v__46.z);
+        __41.w = (v__45.w-v__46.w);
+      __40.x = (v__44.x*__41.x);
+      __40.y = (v__44.y*__41.y);
+      __40.z = (v__44.z*__41.z);
+      __40.w = (v__44.w*__41.w);
+    __39.x = exp2f(__40.x);
+    __39.y = exp2f(__40.y);
+    __39.z = exp2f(__40.z);
+    __39.w = exp2f(__40.w);
+    ((half2*)(&__38))[0] = __float22half2_rn(((float2*)(&__39))[0]);
+    ((half2*)(&__38))[1] = __float22half2_rn(((float2*)(&__39))[1]);
+    *(uint2*)(kept + (i_43 * 4)) = __38;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_33 = 0; i_33 < 4; ++i_33) {
-    uint4 __31;
-      uint4 v__33 = *(uint4*)(q_unit + (i_33 * 8));
-      uint4 v__34 = *(uint4*)(kept + (i_33 * 8));
-      *(uint1*)(&(__31.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.x)))));
-      *(uint1*)(&(__31.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.y)))));
-      *(uint1*)(&(__31.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.z)))));
-      *(uint1*)(&(__31.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_33 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __31;
+  for (int i_44 = 0; i_44 < 4; ++i_44) {
+    uint4 __42;
+      uint4 v__47 = *(uint4*)(q_unit + (i_44 * 8));
+      uint4 v__48 = *(uint4*)(kept + (i_44 * 8));
+      *(uint1*)(&(__42.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.x)))));
+      *(uint1*)(&(__42.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.y)))));
+      *(uint1*)(&(__42.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.z)))));
+      *(uint1*)(&(__42.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_44 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __42;
   }
   #pragma unroll
-  for (int i_34 = 0; i_34 < 4; ++i_34) {
-    uint4 __32;
-      uint4 v__35 = *(uint4*)(k_unit + (i_34 * 8));
-      uint4 v__36 = *(uint4*)(kept + (i_34 * 8));
-      *(uint1*)(&(__32.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.x)))));
-      *(uint1*)(&(__32.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.y)))));
-      *(uint1*)(&(__32.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.z)))));
-      *(uint1*)(&(__32.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_34 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __32;
+  for (int i_45 = 0; i_45 < 4; ++i_45) {
+    uint4 __43;
+      uint4 v__49 = *(uint4*)(k_unit + (i_45 * 8));
+      uint4 v__50 = *(uint4*)(kept + (i_45 * 8));
+      *(uint1*)(&(__43.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.x)))));
+      *(uint1*)(&(__43.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.y)))));
+      *(uint1*)(&(__43.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.z)))));
+      *(uint1*)(&(__43.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_45 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __43;
   }
   {
     tl::GmmaDescriptor desc_a_2;
@@ -805,79 +1001,79 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_35 = 0; i_35 < 16; ++i_35) {
-    float condval_31;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_35 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_35 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_35 & 1))) >> 1) == 1)) {
-      condval_31 = of_q[i_35];
+  for (int i_46 = 0; i_46 < 16; ++i_46) {
+    float condval_38;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_46 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_46 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_46 & 1))) >> 1) == 1)) {
+      condval_38 = of_q[i_46];
     } else {
-      condval_31 = pairs_q[i_35];
+      condval_38 = pairs_q[i_46];
     }
-    pairs_q[i_35] = condval_31;
-    float condval_32;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_35 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_35 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_35 & 1))) >> 1) == 1)) {
-      condval_32 = of_k[i_35];
+    pairs_q[i_46] = condval_38;
+    float condval_39;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_46 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_46 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_46 & 1))) >> 1) == 1)) {
+      condval_39 = of_k[i_46];
     } else {
-      condval_32 = pairs_k[i_35];
+      condval_39 = pairs_k[i_46];
     }
-    pairs_k[i_35] = condval_32;
+    pairs_k[i_46] = condval_39;
   }
   #pragma unroll
-  for (int i_36 = 0; i_36 < 8; ++i_36) {
+  for (int i_47 = 0; i_47 < 8; ++i_47) {
     float G_local_cast_4[4];
     float G_local_cast_5[4];
-    *(float4*)(G_local_cast_4 + 0) = *(float4*)(((float*)G) + (((((i_36 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_36 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    *(float4*)(G_local_cast_5 + 0) = *(float4*)(((float*)G) + ((((((i_36 >> 1) * 2048) + ((((int)threadIdx.x) >> 7) * 1024)) + ((i_36 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 384));
-    uint2 __33;
-    float4 __34;
-    float4 __35;
-      float condval_33;
+    *(float4*)(G_local_cast_4 + 0) = *(float4*)(((float*)G) + (((((i_47 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_47 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    *(float4*)(G_local_cast_5 + 0) = *(float4*)(((float*)G) + ((((((i_47 >> 1) * 2048) + ((((int)threadIdx.x) >> 7) * 1024)) + ((i_47 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 384));
+    uint2 __44;
+    float4 __45;
+    float4 __46;
+      float condval_40;
       if ((((((int)threadIdx.x) & 127) >> 6) == 1)) {
-        condval_33 = 0x1p+0f/*1.000000e+00*/;
+        condval_40 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_33 = -0x1p+0f/*-1.000000e+00*/;
+        condval_40 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__37 = make_float4(condval_33, condval_33, condval_33, condval_33);
-      float4 __36;
-        float4 v__38 = *(float4*)(G_local_cast_4 + 0);
-        float4 v__39 = *(float4*)(G_local_cast_5 + 0);
-        __36.x = (v__38.x-v__39.x);
-        __36.y = (v__38.y-v__39.y);
-        __36.z = (v__38.z-v__39.z);
-        __36.w = (v__38.w-v__39.w);
-      __35.x = (v__37.x*__36.x);
-      __35.y = (v__37.y*__36.y);
-      __35.z = (v__37.z*__36.z);
-      __35.w = (v__37.w*__36.w);
-    __34.x = exp2f(__35.x);
-    __34.y = exp2f(__35.y);
-    __34.z = exp2f(__35.z);
-    __34.w = exp2f(__35.w);
-    ((half2*)(&__33))[0] = __float22half2_rn(((float2*)(&__34))[0]);
-    ((half2*)(&__33))[1] = __float22half2_rn(((float2*)(&__34))[1]);
-    *(uint2*)(kept + (i_36 * 4)) = __33;
+      float4 v__51 = make_float4(condval_40, condval_40, condval_40, condval_40);
+      float4 __47;
+        float4 v__52 = *(float4*)(G_local_cast_4 + 0);
+        float4 v__53 = *(float4*)(G_local_cast_5 + 0);
+        __47.x = (v__52.x-v__53.x);
+        __47.y = (v__52.y-v__53.y);
+        __47.z = (v__52.z-v__53.z);
+        __47.w = (v__52.w-v__53.w);
+      __46.x = (v__51.x*__47.x);
+      __46.y = (v__51.y*__47.y);
+      __46.z = (v__51.z*__47.z);
+      __46.w = (v__51.w*__47.w);
+    __45.x = exp2f(__46.x);
+    __45.y = exp2f(__46.y);
+    __45.z = exp2f(__46.z);
+    __45.w = exp2f(__46.w);
+    ((half2*)(&__44))[0] = __float22half2_rn(((float2*)(&__45))[0]);
+    ((half2*)(&__44))[1] = __float22half2_rn(((float2*)(&__45))[1]);
+    *(uint2*)(kept + (i_47 * 4)) = __44;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_37 = 0; i_37 < 4; ++i_37) {
-    uint4 __37;
-      uint4 v__40 = *(uint4*)(q_unit + (i_37 * 8));
-      uint4 v__41 = *(uint4*)(kept + (i_37 * 8));
-      *(uint1*)(&(__37.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.x)))));
-      *(uint1*)(&(__37.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.y)))));
-      *(uint1*)(&(__37.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.z)))));
-      *(uint1*)(&(__37.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_37 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __37;
+  for (int i_48 = 0; i_48 < 4; ++i_48) {
+    uint4 __48;
+      uint4 v__54 = *(uint4*)(q_unit + (i_48 * 8));
+      uint4 v__55 = *(uint4*)(kept + (i_48 * 8));
+      *(uint1*)(&(__48.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.x)))));
+      *(uint1*)(&(__48.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.y)))));
+      *(uint1*)(&(__48.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.z)))));
+      *(uint1*)(&(__48.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_48 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __48;
   }
   #pragma unroll
-  for (int i_38 = 0; i_38 < 4; ++i_38) {
-    uint4 __38;
-      uint4 v__42 = *(uint4*)(k_unit + (i_38 * 8));
-      uint4 v__43 = *(uint4*)(kept + (i_38 * 8));
-      *(uint1*)(&(__38.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.x)))));
-      *(uint1*)(&(__38.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.y)))));
-      *(uint1*)(&(__38.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.z)))));
-      *(uint1*)(&(__38.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_38 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __38;
+  for (int i_49 = 0; i_49 < 4; ++i_49) {
+    uint4 __49;
+      uint4 v__56 = *(uint4*)(k_unit + (i_49 * 8));
+      uint4 v__57 = *(uint4*)(kept + (i_49 * 8));
+      *(uint1*)(&(__49.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.x)))));
+      *(uint1*)(&(__49.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.y)))));
+      *(uint1*)(&(__49.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.z)))));
+      *(uint1*)(&(__49.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_49 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __49;
   }
   {
     tl::GmmaDescriptor desc_a_4;
@@ -911,79 +1107,79 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_39 = 0; i_39 < 16; ++i_39) {
-    float condval_34;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_39 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_39 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_39 & 1))) >> 2) == 1)) {
-      condval_34 = of_q[i_39];
+  for (int i_50 = 0; i_50 < 16; ++i_50) {
+    float condval_41;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_50 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_50 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_50 & 1))) >> 2) == 1)) {
+      condval_41 = of_q[i_50];
     } else {
-      condval_34 = pairs_q[i_39];
+      condval_41 = pairs_q[i_50];
     }
-    pairs_q[i_39] = condval_34;
-    float condval_35;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_39 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_39 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_39 & 1))) >> 2) == 1)) {
-      condval_35 = of_k[i_39];
+    pairs_q[i_50] = condval_41;
+    float condval_42;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_50 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_50 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_50 & 1))) >> 2) == 1)) {
+      condval_42 = of_k[i_50];
     } else {
-      condval_35 = pairs_k[i_39];
+      condval_42 = pairs_k[i_50];
     }
-    pairs_k[i_39] = condval_35;
+    pairs_k[i_50] = condval_42;
   }
   #pragma unroll
-  for (int i_40 = 0; i_40 < 8; ++i_40) {
+  for (int i_51 = 0; i_51 < 8; ++i_51) {
     float G_local_cast_6[4];
     float G_local_cast_7[4];
-    *(float4*)(G_local_cast_6 + 0) = *(float4*)(((float*)G) + (((((i_40 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_40 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    *(float4*)(G_local_cast_7 + 0) = *(float4*)(((float*)G) + (((((i_40 >> 1) * 2048) + ((i_40 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 896));
-    uint2 __39;
-    float4 __40;
-    float4 __41;
-      float condval_36;
+    *(float4*)(G_local_cast_6 + 0) = *(float4*)(((float*)G) + (((((i_51 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_51 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    *(float4*)(G_local_cast_7 + 0) = *(float4*)(((float*)G) + (((((i_51 >> 1) * 2048) + ((i_51 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 896));
+    uint2 __50;
+    float4 __51;
+    float4 __52;
+      float condval_43;
       if (((((int)threadIdx.x) >> 7) == 1)) {
-        condval_36 = 0x1p+0f/*1.000000e+00*/;
+        condval_43 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_36 = -0x1p+0f/*-1.000000e+00*/;
+        condval_43 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__44 = make_float4(condval_36, condval_36, condval_36, condval_36);
-      float4 __42;
-        float4 v__45 = *(float4*)(G_local_cast_6 + 0);
-        float4 v__46 = *(float4*)(G_local_cast_7 + 0);
-        __42.x = (v__45.x-v__46.x);
-        __42.y = (v__45.y-v__46.y);
-        __42.z = (v__45.z-v__46.z);
-        __42.w = (v__45.w-v__46.w);
-      __41.x = (v__44.x*__42.x);
-      __41.y = (v__44.y*__42.y);
-      __41.z = (v__44.z*__42.z);
-      __41.w = (v__44.w*__42.w);
-    __40.x = exp2f(__41.x);
-    __40.y = exp2f(__41.y);
-    __40.z = exp2f(__41.z);
-    __40.w = exp2f(__41.w);
-    ((half2*)(&__39))[0] = __float22half2_rn(((float2*)(&__40))[0]);
-    ((half2*)(&__39))[1] = __float22half2_rn(((float2*)(&__40))[1]);
-    *(uint2*)(kept + (i_40 * 4)) = __39;
+      float4 v__58 = make_float4(condval_43, condval_43, condval_43, condval_43);
+      float4 __53;
+        float4 v__59 = *(float4*)(G_local_cast_6 + 0);
+        float4 v__60 = *(float4*)(G_local_cast_7 + 0);
+        __53.x = (v__59.x-v__60.x);
+        __53.y = (v__59.y-v__60.y);
+        __53.z = (v__59.z-v__60.z);
+        __53.w = (v__59.w-v__60.w);
+      __52.x = (v__58.x*__53.x);
+      __52.y = (v__58.y*__53.y);
+      __52.z = (v__58.z*__53.z);
+      __52.w = (v__58.w*__53.w);
+    __51.x = exp2f(__52.x);
+    __51.y = exp2f(__52.y);
+    __51.z = exp2f(__52.z);
+    __51.w = exp2f(__52.w);
+    ((half2*)(&__50))[0] = __float22half2_rn(((float2*)(&__51))[0]);
+    ((half2*)(&__50))[1] = __float22half2_rn(((float2*)(&__51))[1]);
+    *(uint2*)(kept + (i_51 * 4)) = __50;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_41 = 0; i_41 < 4; ++i_41) {
-    uint4 __43;
-      uint4 v__47 = *(uint4*)(q_unit + (i_41 * 8));
-      uint4 v__48 = *(uint4*)(kept + (i_41 * 8));
-      *(uint1*)(&(__43.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.x)))));
-      *(uint1*)(&(__43.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.y)))));
-      *(uint1*)(&(__43.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.z)))));
-      *(uint1*)(&(__43.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_41 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __43;
+  for (int i_52 = 0; i_52 < 4; ++i_52) {
+    uint4 __54;
+      uint4 v__61 = *(uint4*)(q_unit + (i_52 * 8));
+      uint4 v__62 = *(uint4*)(kept + (i_52 * 8));
+      *(uint1*)(&(__54.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.x)))));
+      *(uint1*)(&(__54.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.y)))));
+      *(uint1*)(&(__54.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.z)))));
+      *(uint1*)(&(__54.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_52 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __54;
   }
   #pragma unroll
-  for (int i_42 = 0; i_42 < 4; ++i_42) {
-    uint4 __44;
-      uint4 v__49 = *(uint4*)(k_unit + (i_42 * 8));
-      uint4 v__50 = *(uint4*)(kept + (i_42 * 8));
-      *(uint1*)(&(__44.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.x)))));
-      *(uint1*)(&(__44.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.y)))));
-      *(uint1*)(&(__44.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.z)))));
-      *(uint1*)(&(__44.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_42 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __44;
+  for (int i_53 = 0; i_53 < 4; ++i_53) {
+    uint4 __55;
+      uint4 v__63 = *(uint4*)(k_unit + (i_53 * 8));
+      uint4 v__64 = *(uint4*)(kept + (i_53 * 8));
+      *(uint1*)(&(__55.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.x)))));
+      *(uint1*)(&(__55.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.y)))));
+      *(uint1*)(&(__55.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.z)))));
+      *(uint1*)(&(__55.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_53 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __55;
   }
   {
     tl::GmmaDescriptor desc_a_6;
@@ -1017,79 +1213,79 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_43 = 0; i_43 < 16; ++i_43) {
-    float condval_37;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_43 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_43 & 1))) >> 3) == 1)) {
-      condval_37 = of_q[i_43];
+  for (int i_54 = 0; i_54 < 16; ++i_54) {
+    float condval_44;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_54 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_54 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_54 & 1))) >> 3) == 1)) {
+      condval_44 = of_q[i_54];
     } else {
-      condval_37 = pairs_q[i_43];
+      condval_44 = pairs_q[i_54];
     }
-    pairs_q[i_43] = condval_37;
-    float condval_38;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_43 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_43 & 1))) >> 3) == 1)) {
-      condval_38 = of_k[i_43];
+    pairs_q[i_54] = condval_44;
+    float condval_45;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_54 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_54 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_54 & 1))) >> 3) == 1)) {
+      condval_45 = of_k[i_54];
     } else {
-      condval_38 = pairs_k[i_43];
+      condval_45 = pairs_k[i_54];
     }
-    pairs_k[i_43] = condval_38;
+    pairs_k[i_54] = condval_45;
   }
   #pragma unroll
-  for (int i_44 = 0; i_44 < 8; ++i_44) {
+  for (int i_55 = 0; i_55 < 8; ++i_55) {
     float G_local_cast_8[4];
     float G_local_cast_9[4];
-    *(float4*)(G_local_cast_8 + 0) = *(float4*)(((float*)G) + (((((i_44 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_44 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    *(float4*)(G_local_cast_9 + 0) = *(float4*)(((float*)G) + (((((i_44 >> 2) * 4096) + ((i_44 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 1920));
-    uint2 __45;
-    float4 __46;
-    float4 __47;
-      float condval_39;
-      if ((((i_44 & 3) >> 1) == 1)) {
-        condval_39 = 0x1p+0f/*1.000000e+00*/;
+    *(float4*)(G_local_cast_8 + 0) = *(float4*)(((float*)G) + (((((i_55 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_55 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    *(float4*)(G_local_cast_9 + 0) = *(float4*)(((float*)G) + (((((i_55 >> 2) * 4096) + ((i_55 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)) + 1920));
+    uint2 __56;
+    float4 __57;
+    float4 __58;
+      float condval_46;
+      if ((((i_55 & 3) >> 1) == 1)) {
+        condval_46 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_39 = -0x1p+0f/*-1.000000e+00*/;
+        condval_46 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__51 = make_float4(condval_39, condval_39, condval_39, condval_39);
-      float4 __48;
-        float4 v__52 = *(float4*)(G_local_cast_8 + 0);
-        float4 v__53 = *(float4*)(G_local_cast_9 + 0);
-        __48.x = (v__52.x-v__53.x);
-        __48.y = (v__52.y-v__53.y);
-        __48.z = (v__52.z-v__53.z);
-        __48.w = (v__52.w-v__53.w);
-      __47.x = (v__51.x*__48.x);
-      __47.y = (v__51.y*__48.y);
-      __47.z = (v__51.z*__48.z);
-      __47.w = (v__51.w*__48.w);
-    __46.x = exp2f(__47.x);
-    __46.y = exp2f(__47.y);
-    __46.z = exp2f(__47.z);
-    __46.w = exp2f(__47.w);
-    ((half2*)(&__45))[0] = __float22half2_rn(((float2*)(&__46))[0]);
-    ((half2*)(&__45))[1] = __float22half2_rn(((float2*)(&__46))[1]);
-    *(uint2*)(kept + (i_44 * 4)) = __45;
+      float4 v__65 = make_float4(condval_46, condval_46, condval_46, condval_46);
+      float4 __59;
+        float4 v__66 = *(float4*)(G_local_cast_8 + 0);
+        float4 v__67 = *(float4*)(G_local_cast_9 + 0);
+        __59.x = (v__66.x-v__67.x);
+        __59.y = (v__66.y-v__67.y);
+        __59.z = (v__66.z-v__67.z);
+        __59.w = (v__66.w-v__67.w);
+      __58.x = (v__65.x*__59.x);
+      __58.y = (v__65.y*__59.y);
+      __58.z = (v__65.z*__59.z);
+      __58.w = (v__65.w*__59.w);
+    __57.x = exp2f(__58.x);
+    __57.y = exp2f(__58.y);
+    __57.z = exp2f(__58.z);
+    __57.w = exp2f(__58.w);
+    ((half2*)(&__56))[0] = __float22half2_rn(((float2*)(&__57))[0]);
+    ((half2*)(&__56))[1] = __float22half2_rn(((float2*)(&__57))[1]);
+    *(uint2*)(kept + (i_55 * 4)) = __56;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_45 = 0; i_45 < 4; ++i_45) {
-    uint4 __49;
-      uint4 v__54 = *(uint4*)(q_unit + (i_45 * 8));
-      uint4 v__55 = *(uint4*)(kept + (i_45 * 8));
-      *(uint1*)(&(__49.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.x)))));
-      *(uint1*)(&(__49.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.y)))));
-      *(uint1*)(&(__49.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.z)))));
-      *(uint1*)(&(__49.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_45 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __49;
+  for (int i_56 = 0; i_56 < 4; ++i_56) {
+    uint4 __60;
+      uint4 v__68 = *(uint4*)(q_unit + (i_56 * 8));
+      uint4 v__69 = *(uint4*)(kept + (i_56 * 8));
+      *(uint1*)(&(__60.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.x)))));
+      *(uint1*)(&(__60.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.y)))));
+      *(uint1*)(&(__60.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.z)))));
+      *(uint1*)(&(__60.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_56 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __60;
   }
   #pragma unroll
-  for (int i_46 = 0; i_46 < 4; ++i_46) {
-    uint4 __50;
-      uint4 v__56 = *(uint4*)(k_unit + (i_46 * 8));
-      uint4 v__57 = *(uint4*)(kept + (i_46 * 8));
-      *(uint1*)(&(__50.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.x)))));
-      *(uint1*)(&(__50.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.y)))));
-      *(uint1*)(&(__50.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.z)))));
-      *(uint1*)(&(__50.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_46 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __50;
+  for (int i_57 = 0; i_57 < 4; ++i_57) {
+    uint4 __61;
+      uint4 v__70 = *(uint4*)(k_unit + (i_57 * 8));
+      uint4 v__71 = *(uint4*)(kept + (i_57 * 8));
+      *(uint1*)(&(__61.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.x)))));
+      *(uint1*)(&(__61.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.y)))));
+      *(uint1*)(&(__61.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.z)))));
+      *(uint1*)(&(__61.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_57 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __61;
   }
   {
     tl::GmmaDescriptor desc_a_8;
@@ -1123,73 +1319,73 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_47 = 0; i_47 < 16; ++i_47) {
-    float condval_40;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_47 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_47 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_47 & 1))) >> 4) == 1)) {
-      condval_40 = of_q[i_47];
+  for (int i_58 = 0; i_58 < 16; ++i_58) {
+    float condval_47;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_58 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_58 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_58 & 1))) >> 4) == 1)) {
+      condval_47 = of_q[i_58];
     } else {
-      condval_40 = pairs_q[i_47];
+      condval_47 = pairs_q[i_58];
     }
-    pairs_q[i_47] = condval_40;
-    float condval_41;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_47 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_47 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_47 & 1))) >> 4) == 1)) {
-      condval_41 = of_k[i_47];
+    pairs_q[i_58] = condval_47;
+    float condval_48;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_58 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_58 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_58 & 1))) >> 4) == 1)) {
+      condval_48 = of_k[i_58];
     } else {
-      condval_41 = pairs_k[i_47];
+      condval_48 = pairs_k[i_58];
     }
-    pairs_k[i_47] = condval_41;
+    pairs_k[i_58] = condval_48;
   }
   #pragma unroll
-  for (int i_48 = 0; i_48 < 8; ++i_48) {
+  for (int i_59 = 0; i_59 < 8; ++i_59) {
     float G_local_cast_10[4];
     float G_local_cast_11[4];
-    *(float4*)(G_local_cast_10 + 0) = *(float4*)(((float*)G) + ((((i_48 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 3968));
-    *(float4*)(G_local_cast_11 + 0) = *(float4*)(((float*)G) + (((((i_48 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_48 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    uint2 __51;
-    float4 __52;
-    float4 condval_42;
-    if ((i_48 < 4)) {
-      float4 __53;
-        float4 v__58 = *(float4*)(G_local_cast_10 + 0);
-        float4 v__59 = *(float4*)(G_local_cast_11 + 0);
-        __53.x = (v__58.x-v__59.x);
-        __53.y = (v__58.y-v__59.y);
-        __53.z = (v__58.z-v__59.z);
-        __53.w = (v__58.w-v__59.w);
-      condval_42 = __53;
+    *(float4*)(G_local_cast_10 + 0) = *(float4*)(((float*)G) + ((((i_59 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 3968));
+    *(float4*)(G_local_cast_11 + 0) = *(float4*)(((float*)G) + (((((i_59 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_59 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    uint2 __62;
+    float4 __63;
+    float4 condval_49;
+    if ((i_59 < 4)) {
+      float4 __64;
+        float4 v__72 = *(float4*)(G_local_cast_10 + 0);
+        float4 v__73 = *(float4*)(G_local_cast_11 + 0);
+        __64.x = (v__72.x-v__73.x);
+        __64.y = (v__72.y-v__73.y);
+        __64.z = (v__72.z-v__73.z);
+        __64.w = (v__72.w-v__73.w);
+      condval_49 = __64;
     } else {
-      condval_42 = *(float4*)(G_local_cast_11 + 0);
+      condval_49 = *(float4*)(G_local_cast_11 + 0);
     }
-    __52.x = exp2f(condval_42.x);
-    __52.y = exp2f(condval_42.y);
-    __52.z = exp2f(condval_42.z);
-    __52.w = exp2f(condval_42.w);
-    ((half2*)(&__51))[0] = __float22half2_rn(((float2*)(&__52))[0]);
-    ((half2*)(&__51))[1] = __float22half2_rn(((float2*)(&__52))[1]);
-    *(uint2*)(kept + (i_48 * 4)) = __51;
+    __63.x = exp2f(condval_49.x);
+    __63.y = exp2f(condval_49.y);
+    __63.z = exp2f(condval_49.z);
+    __63.w = exp2f(condval_49.w);
+    ((half2*)(&__62))[0] = __float22half2_rn(((float2*)(&__63))[0]);
+    ((half2*)(&__62))[1] = __float22half2_rn(((float2*)(&__63))[1]);
+    *(uint2*)(kept + (i_59 * 4)) = __62;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_49 = 0; i_49 < 4; ++i_49) {
-    uint4 __54;
-      uint4 v__60 = *(uint4*)(q_unit + (i_49 * 8));
-      uint4 v__61 = *(uint4*)(kept + (i_49 * 8));
-      *(uint1*)(&(__54.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.x)))));
-      *(uint1*)(&(__54.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.y)))));
-      *(uint1*)(&(__54.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.z)))));
-      *(uint1*)(&(__54.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_49 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __54;
+  for (int i_60 = 0; i_60 < 4; ++i_60) {
+    uint4 __65;
+      uint4 v__74 = *(uint4*)(q_unit + (i_60 * 8));
+      uint4 v__75 = *(uint4*)(kept + (i_60 * 8));
+      *(uint1*)(&(__65.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.x)))));
+      *(uint1*)(&(__65.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.y)))));
+      *(uint1*)(&(__65.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.z)))));
+      *(uint1*)(&(__65.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_60 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __65;
   }
   #pragma unroll
-  for (int i_50 = 0; i_50 < 4; ++i_50) {
-    uint4 __55;
-      uint4 v__62 = *(uint4*)(k_unit + (i_50 * 8));
-      uint4 v__63 = *(uint4*)(kept + (i_50 * 8));
-      *(uint1*)(&(__55.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.x)))));
-      *(uint1*)(&(__55.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.y)))));
-      *(uint1*)(&(__55.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.z)))));
-      *(uint1*)(&(__55.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_50 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __55;
+  for (int i_61 = 0; i_61 < 4; ++i_61) {
+    uint4 __66;
+      uint4 v__76 = *(uint4*)(k_unit + (i_61 * 8));
+      uint4 v__77 = *(uint4*)(kept + (i_61 * 8));
+      *(uint1*)(&(__66.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.x)))));
+      *(uint1*)(&(__66.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.y)))));
+      *(uint1*)(&(__66.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.z)))));
+      *(uint1*)(&(__66.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_61 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __66;
   }
   {
     tl::GmmaDescriptor desc_a_10;
@@ -1223,186 +1419,186 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_51 = 0; i_51 < 16; ++i_51) {
-    float condval_43;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_51 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_51 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_51 & 1))) >> 5) == 1)) {
-      condval_43 = of_q[i_51];
+  for (int i_62 = 0; i_62 < 16; ++i_62) {
+    float condval_50;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_62 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_62 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_62 & 1))) >> 5) == 1)) {
+      condval_50 = of_q[i_62];
     } else {
-      condval_43 = pairs_q[i_51];
+      condval_50 = pairs_q[i_62];
     }
-    pairs_q[i_51] = condval_43;
-    float condval_44;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_51 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_51 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_51 & 1))) >> 5) == 1)) {
-      condval_44 = of_k[i_51];
+    pairs_q[i_62] = condval_50;
+    float condval_51;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_62 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 32) + ((i_62 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_62 & 1))) >> 5) == 1)) {
+      condval_51 = of_k[i_62];
     } else {
-      condval_44 = pairs_k[i_51];
+      condval_51 = pairs_k[i_62];
     }
-    pairs_k[i_51] = condval_44;
+    pairs_k[i_62] = condval_51;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_52 = 0; i_52 < 16; ++i_52) {
-    float condval_45;
-    if (((((((((int)threadIdx.x) >> 7) * 32) + ((i_52 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
-      condval_45 = pairs_q[i_52];
+  for (int i_63 = 0; i_63 < 16; ++i_63) {
+    float condval_52;
+    if (((((((((int)threadIdx.x) >> 7) * 32) + ((i_63 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_63 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
+      condval_52 = pairs_q[i_63];
     } else {
-      float condval_46;
-      if (((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) == (((((((int)threadIdx.x) >> 7) * 32) + ((i_52 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1)))) {
-        condval_46 = ((float*)owns)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))];
+      float condval_53;
+      if (((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_63 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) == (((((((int)threadIdx.x) >> 7) * 32) + ((i_63 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1)))) {
+        condval_53 = ((float*)owns)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_63 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))];
       } else {
-        condval_46 = 0x0p+0f/*0.000000e+00*/;
+        condval_53 = 0x0p+0f/*0.000000e+00*/;
       }
-      condval_45 = condval_46;
+      condval_52 = condval_53;
     }
-    ((half_t*)M)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_52 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((((int)threadIdx.x) >> 7) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + ((((i_52 >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_52 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1))] = ((half_t)condval_45);
+    ((half_t*)M)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_63 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((((int)threadIdx.x) >> 7) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + ((((i_63 >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_63 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1))] = ((half_t)condval_52);
   }
   #pragma unroll
-  for (int i_53 = 0; i_53 < 16; ++i_53) {
-    float condval_47;
-    if (((((((((int)threadIdx.x) >> 7) * 32) + ((i_53 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_53 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_53 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
-      condval_47 = (((float*)weights)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_53 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] * pairs_k[i_53]);
+  for (int i_64 = 0; i_64 < 16; ++i_64) {
+    float condval_54;
+    if (((((((((int)threadIdx.x) >> 7) * 32) + ((i_64 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_64 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_64 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
+      condval_54 = (((float*)betas)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_64 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] * pairs_k[i_64]);
     } else {
-      condval_47 = 0x0p+0f/*0.000000e+00*/;
+      condval_54 = 0x0p+0f/*0.000000e+00*/;
     }
-    pairs_k[i_53] = condval_47;
+    pairs_k[i_64] = condval_54;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_54 = 0; i_54 < 2; ++i_54) {
-    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)L)[(((((((((int)threadIdx.x) & 127) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + ((((((int)threadIdx.x) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + i_54) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)pairs_k[(i_54 * 8)]), ((half_t)pairs_k[((i_54 * 8) + 1)])), __pack_half2(((half_t)pairs_k[((i_54 * 8) + 2)]), ((half_t)pairs_k[((i_54 * 8) + 3)])), __pack_half2(((half_t)pairs_k[((i_54 * 8) + 4)]), ((half_t)pairs_k[((i_54 * 8) + 5)])), __pack_half2(((half_t)pairs_k[((i_54 * 8) + 6)]), ((half_t)pairs_k[((i_54 * 8) + 7)])));
+  for (int i_65 = 0; i_65 < 2; ++i_65) {
+    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)L)[(((((((((int)threadIdx.x) & 127) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + ((((((int)threadIdx.x) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + i_65) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)pairs_k[(i_65 * 8)]), ((half_t)pairs_k[((i_65 * 8) + 1)])), __pack_half2(((half_t)pairs_k[((i_65 * 8) + 2)]), ((half_t)pairs_k[((i_65 * 8) + 3)])), __pack_half2(((half_t)pairs_k[((i_65 * 8) + 4)]), ((half_t)pairs_k[((i_65 * 8) + 5)])), __pack_half2(((half_t)pairs_k[((i_65 * 8) + 6)]), ((half_t)pairs_k[((i_65 * 8) + 7)])));
   }
   __syncthreads();
   #pragma unroll
-  for (int i_55 = 0; i_55 < 16; ++i_55) {
-    if (((((int)threadIdx.x) & 127) >> 5) == (((((int)threadIdx.x) >> 7) * 2) + (i_55 >> 3))) {
-      ((float*)diagonal)[((((((((((int)threadIdx.x) & 127) >> 5) * 272) + (((i_55 & 3) >> 1) * 136)) + (((((int)threadIdx.x) & 31) >> 2) * 17)) + (((i_55 & 7) >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_55 & 1))] = pairs_k[i_55];
+  for (int i_66 = 0; i_66 < 16; ++i_66) {
+    if (((((int)threadIdx.x) & 127) >> 5) == (((((int)threadIdx.x) >> 7) * 2) + (i_66 >> 3))) {
+      ((float*)diagonal)[((((((((((int)threadIdx.x) & 127) >> 5) * 272) + (((i_66 & 3) >> 1) * 136)) + (((((int)threadIdx.x) & 31) >> 2) * 17)) + (((i_66 & 7) >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_66 & 1))] = pairs_k[i_66];
     }
   }
   #pragma unroll
-  for (int i_56 = 0; i_56 < 2; ++i_56) {
+  for (int i_67 = 0; i_67 < 2; ++i_67) {
     half_t broadcast_var_6 = half_t(0x0p+0f/*0.000000e+00*/);
-    *(uint4*)(((half_t*)X) + (((((i_56 * 2048) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6));
+    *(uint4*)(((half_t*)X) + (((((i_67 * 2048) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6), __pack_half2(broadcast_var_6, broadcast_var_6));
     half_t broadcast_var_7 = half_t(0x0p+0f/*0.000000e+00*/);
-    *(uint4*)(((half_t*)Xt) + (((((i_56 * 2048) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7));
+    *(uint4*)(((half_t*)Xt) + (((((i_67 * 2048) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7));
   }
   #pragma unroll
-  for (int i_57 = 0; i_57 < 8; ++i_57) {
+  for (int i_68 = 0; i_68 < 8; ++i_68) {
     float G_local_cast_12[4];
     float G_local_cast_13[4];
-    *(float4*)(G_local_cast_12 + 0) = *(float4*)(((float*)G) + (((((i_57 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_57 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    *(float4*)(G_local_cast_13 + 0) = *(float4*)(((float*)G) + ((((i_57 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 3968));
+    *(float4*)(G_local_cast_12 + 0) = *(float4*)(((float*)G) + (((((i_68 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_68 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    *(float4*)(G_local_cast_13 + 0) = *(float4*)(((float*)G) + ((((i_68 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 3968));
     float broadcast_var_8 = 0x0p+0f/*0.000000e+00*/;
-    uint2 __56;
-    float4 __57;
-    float4 __58;
-      float4 v__64 = *(float4*)(G_local_cast_12 + 0);
-      float4 condval_48;
-      if ((i_57 < 4)) {
-        condval_48 = make_float4(broadcast_var_8, broadcast_var_8, broadcast_var_8, broadcast_var_8);
+    uint2 __67;
+    float4 __68;
+    float4 __69;
+      float4 v__78 = *(float4*)(G_local_cast_12 + 0);
+      float4 condval_55;
+      if ((i_68 < 4)) {
+        condval_55 = make_float4(broadcast_var_8, broadcast_var_8, broadcast_var_8, broadcast_var_8);
       } else {
-        condval_48 = *(float4*)(G_local_cast_13 + 0);
+        condval_55 = *(float4*)(G_local_cast_13 + 0);
       }
-      __58.x = (v__64.x+condval_48.x);
-      __58.y = (v__64.y+condval_48.y);
-      __58.z = (v__64.z+condval_48.z);
-      __58.w = (v__64.w+condval_48.w);
-    __57.x = exp2f(__58.x);
-    __57.y = exp2f(__58.y);
-    __57.z = exp2f(__58.z);
-    __57.w = exp2f(__58.w);
-    ((half2*)(&__56))[0] = __float22half2_rn(((float2*)(&__57))[0]);
-    ((half2*)(&__56))[1] = __float22half2_rn(((float2*)(&__57))[1]);
-    *(uint2*)(kept + (i_57 * 4)) = __56;
+      __69.x = (v__78.x+condval_55.x);
+      __69.y = (v__78.y+condval_55.y);
+      __69.z = (v__78.z+condval_55.z);
+      __69.w = (v__78.w+condval_55.w);
+    __68.x = exp2f(__69.x);
+    __68.y = exp2f(__69.y);
+    __68.z = exp2f(__69.z);
+    __68.w = exp2f(__69.w);
+    ((half2*)(&__67))[0] = __float22half2_rn(((float2*)(&__68))[0]);
+    ((half2*)(&__67))[1] = __float22half2_rn(((float2*)(&__68))[1]);
+    *(uint2*)(kept + (i_68 * 4)) = __67;
   }
   #pragma unroll
-  for (int i_58 = 0; i_58 < 4; ++i_58) {
-    uint4 __59;
-      uint4 v__65 = *(uint4*)(k_unit + (i_58 * 8));
-      uint4 v__66 = *(uint4*)(kept + (i_58 * 8));
-      *(uint1*)(&(__59.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.x)))));
-      *(uint1*)(&(__59.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.y)))));
-      *(uint1*)(&(__59.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.z)))));
-      *(uint1*)(&(__59.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.w)))));
-    *(uint4*)(operators + (((((int64_t)((int)blockIdx.x)) * (int64_t)24576) + (((int64_t)i_58) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = __59;
+  for (int i_69 = 0; i_69 < 4; ++i_69) {
+    uint4 __70;
+      uint4 v__79 = *(uint4*)(k_unit + (i_69 * 8));
+      uint4 v__80 = *(uint4*)(kept + (i_69 * 8));
+      *(uint1*)(&(__70.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.x)))));
+      *(uint1*)(&(__70.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.y)))));
+      *(uint1*)(&(__70.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.z)))));
+      *(uint1*)(&(__70.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.w)))));
+    *(uint4*)(operators + (((((int64_t)((int)blockIdx.x)) * (int64_t)24576) + (((int64_t)i_69) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = __70;
   }
   #pragma unroll
-  for (int i_59 = 0; i_59 < 4; ++i_59) {
-    uint4 __60;
-      uint4 v__67 = *(uint4*)(q_unit + (i_59 * 8));
-      uint4 v__68 = *(uint4*)(kept + (i_59 * 8));
-      *(uint1*)(&(__60.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.x)))));
-      *(uint1*)(&(__60.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.y)))));
-      *(uint1*)(&(__60.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.z)))));
-      *(uint1*)(&(__60.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.w)))));
-    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)24576) + (((int64_t)i_59) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)) = __60;
+  for (int i_70 = 0; i_70 < 4; ++i_70) {
+    uint4 __71;
+      uint4 v__81 = *(uint4*)(q_unit + (i_70 * 8));
+      uint4 v__82 = *(uint4*)(kept + (i_70 * 8));
+      *(uint1*)(&(__71.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.x)))));
+      *(uint1*)(&(__71.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.y)))));
+      *(uint1*)(&(__71.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.z)))));
+      *(uint1*)(&(__71.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.w)))));
+    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)24576) + (((int64_t)i_70) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)) = __71;
   }
   #pragma unroll
-  for (int i_60 = 0; i_60 < 8; ++i_60) {
+  for (int i_71 = 0; i_71 < 8; ++i_71) {
     float G_local_cast_14[4];
     float G_local_cast_15[4];
     float G_local_cast_16[4];
-    *(float4*)(G_local_cast_14 + 0) = *(float4*)(((float*)G) + ((((i_60 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 8064));
-    *(float4*)(G_local_cast_15 + 0) = *(float4*)(((float*)G) + (((((i_60 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_60 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
-    *(float4*)(G_local_cast_16 + 0) = *(float4*)(((float*)G) + ((((i_60 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 3968));
+    *(float4*)(G_local_cast_14 + 0) = *(float4*)(((float*)G) + ((((i_71 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 8064));
+    *(float4*)(G_local_cast_15 + 0) = *(float4*)(((float*)G) + (((((i_71 >> 1) * 2048) + ((((int)threadIdx.x) >> 4) * 128)) + ((i_71 & 1) * 64)) + ((((int)threadIdx.x) & 15) * 4)));
+    *(float4*)(G_local_cast_16 + 0) = *(float4*)(((float*)G) + ((((i_71 & 1) * 64) + ((((int)threadIdx.x) & 15) * 4)) + 3968));
     float broadcast_var_9 = 0x0p+0f/*0.000000e+00*/;
-    uint2 __61;
-    float4 __62;
-    float4 __63;
-      float4 __64;
-        float4 v__69 = *(float4*)(G_local_cast_14 + 0);
-        float4 v__70 = *(float4*)(G_local_cast_15 + 0);
-        __64.x = (v__69.x-v__70.x);
-        __64.y = (v__69.y-v__70.y);
-        __64.z = (v__69.z-v__70.z);
-        __64.w = (v__69.w-v__70.w);
-      float4 condval_49;
-      if ((i_60 < 4)) {
-        condval_49 = *(float4*)(G_local_cast_16 + 0);
+    uint2 __72;
+    float4 __73;
+    float4 __74;
+      float4 __75;
+        float4 v__83 = *(float4*)(G_local_cast_14 + 0);
+        float4 v__84 = *(float4*)(G_local_cast_15 + 0);
+        __75.x = (v__83.x-v__84.x);
+        __75.y = (v__83.y-v__84.y);
+        __75.z = (v__83.z-v__84.z);
+        __75.w = (v__83.w-v__84.w);
+      float4 condval_56;
+      if ((i_71 < 4)) {
+        condval_56 = *(float4*)(G_local_cast_16 + 0);
       } else {
-        condval_49 = make_float4(broadcast_var_9, broadcast_var_9, broadcast_var_9, broadcast_var_9);
+        condval_56 = make_float4(broadcast_var_9, broadcast_var_9, broadcast_var_9, broadcast_var_9);
       }
-      __63.x = (__64.x+condval_49.x);
-      __63.y = (__64.y+condval_49.y);
-      __63.z = (__64.z+condval_49.z);
-      __63.w = (__64.w+condval_49.w);
-    __62.x = exp2f(__63.x);
-    __62.y = exp2f(__63.y);
-    __62.z = exp2f(__63.z);
-    __62.w = exp2f(__63.w);
-    ((half2*)(&__61))[0] = __float22half2_rn(((float2*)(&__62))[0]);
-    ((half2*)(&__61))[1] = __float22half2_rn(((float2*)(&__62))[1]);
-    *(uint2*)(kept + (i_60 * 4)) = __61;
+      __74.x = (__75.x+condval_56.x);
+      __74.y = (__75.y+condval_56.y);
+      __74.z = (__75.z+condval_56.z);
+      __74.w = (__75.w+condval_56.w);
+    __73.x = exp2f(__74.x);
+    __73.y = exp2f(__74.y);
+    __73.z = exp2f(__74.z);
+    __73.w = exp2f(__74.w);
+    ((half2*)(&__72))[0] = __float22half2_rn(((float2*)(&__73))[0]);
+    ((half2*)(&__72))[1] = __float22half2_rn(((float2*)(&__73))[1]);
+    *(uint2*)(kept + (i_71 * 4)) = __72;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_61 = 0; i_61 < 4; ++i_61) {
-    uint4 __65;
-      uint4 v__71 = *(uint4*)(k_unit + (i_61 * 8));
-      uint4 v__72 = *(uint4*)(kept + (i_61 * 8));
-      *(uint1*)(&(__65.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.x)))));
-      *(uint1*)(&(__65.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.y)))));
-      *(uint1*)(&(__65.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.z)))));
-      *(uint1*)(&(__65.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.w)))));
-    *(uint4*)(((half_t*)remaining) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_61 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __65;
+  for (int i_72 = 0; i_72 < 4; ++i_72) {
+    uint4 __76;
+      uint4 v__85 = *(uint4*)(k_unit + (i_72 * 8));
+      uint4 v__86 = *(uint4*)(kept + (i_72 * 8));
+      *(uint1*)(&(__76.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.x)))));
+      *(uint1*)(&(__76.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.y)))));
+      *(uint1*)(&(__76.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.z)))));
+      *(uint1*)(&(__76.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.w)))));
+    *(uint4*)(((half_t*)remaining) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_72 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __76;
   }
   if (((int)threadIdx.x) < 64) {
     #pragma unroll
-    for (int i_62 = 0; i_62 < 16; ++i_62) {
-      float condval_50;
-      if (((((int)threadIdx.x) & 15) == i_62)) {
-        condval_50 = 0x1p+0f/*1.000000e+00*/;
+    for (int i_73 = 0; i_73 < 16; ++i_73) {
+      float condval_57;
+      if (((((int)threadIdx.x) & 15) == i_73)) {
+        condval_57 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_50 = 0x0p+0f/*0.000000e+00*/;
+        condval_57 = 0x0p+0f/*0.000000e+00*/;
       }
-      solution[i_62] = condval_50;
+      solution[i_73] = condval_57;
       #pragma unroll
       for (int j_1 = 0; j_1 < 16; ++j_1) {
-        if (j_1 < i_62) {
-          solution[i_62] = (solution[i_62] - (((float*)diagonal)[((((((int)threadIdx.x) >> 4) * 272) + (i_62 * 17)) + j_1)] * solution[j_1]));
+        if (j_1 < i_73) {
+          solution[i_73] = (solution[i_73] - (((float*)diagonal)[((((((int)threadIdx.x) >> 4) * 272) + (i_73 * 17)) + j_1)] * solution[j_1]));
         }
       }
-      ((half_t*)X)[(((((((((int)threadIdx.x) >> 4) * 1024) + (i_62 * 64)) + ((((((int)threadIdx.x) >> 5) + ((i_62 & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((i_62 & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (i_62 & 1)) & 1) * 8)) + (((int)threadIdx.x) & 7))] = ((half_t)solution[i_62]);
-      ((half_t*)Xt)[(((((((int)threadIdx.x) * 64) + ((((((int)threadIdx.x) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + ((((i_62 >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + (i_62 & 7))] = ((half_t)solution[i_62]);
+      ((half_t*)X)[(((((((((int)threadIdx.x) >> 4) * 1024) + (i_73 * 64)) + ((((((int)threadIdx.x) >> 5) + ((i_73 & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((i_73 & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (i_73 & 1)) & 1) * 8)) + (((int)threadIdx.x) & 7))] = ((half_t)solution[i_73]);
+      ((half_t*)Xt)[(((((((int)threadIdx.x) * 64) + ((((((int)threadIdx.x) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + ((((i_73 >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + (i_73 & 7))] = ((half_t)solution[i_73]);
     }
   }
   {
@@ -1424,14 +1620,14 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   __syncthreads();
   #pragma unroll
-  for (int i_63 = 0; i_63 < 16; ++i_63) {
-    float condval_51;
-    if (((((((int)threadIdx.x) & 127) >> 5) == ((((((int)threadIdx.x) >> 7) * 2) + (i_63 >> 3)) + 1)) && ((i_63 >> 3) == 0))) {
-      condval_51 = of_k[i_63];
+  for (int i_74 = 0; i_74 < 16; ++i_74) {
+    float condval_58;
+    if (((((((int)threadIdx.x) & 127) >> 5) == ((((((int)threadIdx.x) >> 7) * 2) + (i_74 >> 3)) + 1)) && ((i_74 >> 3) == 0))) {
+      condval_58 = of_k[i_74];
     } else {
-      condval_51 = 0x0p+0f/*0.000000e+00*/;
+      condval_58 = 0x0p+0f/*0.000000e+00*/;
     }
-    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 2048) + ((i_63 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_63 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_63 & 3) >> 1) + (i_63 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_51);
+    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 2048) + ((i_74 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_74 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_74 & 3) >> 1) + (i_74 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_58);
   }
   {
     tl::GmmaDescriptor desc_a_13;
@@ -1452,10 +1648,10 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   __syncthreads();
   #pragma unroll
-  for (int i_64 = 0; i_64 < 16; ++i_64) {
-    if ((((((int)threadIdx.x) & 127) >> 5) == ((((((int)threadIdx.x) >> 7) * 2) + (i_64 >> 3)) + 1)) && ((i_64 >> 3) == 0)) {
-      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_64 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((((int)threadIdx.x) >> 7) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((int)threadIdx.x) & 15) >> 3) * 16)) + (((((i_64 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_64 & 1))] = ((half_t)(of_k[i_64] * -0x1p+0f/*-1.000000e+00*/));
-      ((half_t*)Xt)[(((((((((((int)threadIdx.x) >> 7) * 2048) + ((i_64 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_64 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_64 & 3) >> 1) + (i_64 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_64] * -0x1p+0f/*-1.000000e+00*/));
+  for (int i_75 = 0; i_75 < 16; ++i_75) {
+    if ((((((int)threadIdx.x) & 127) >> 5) == ((((((int)threadIdx.x) >> 7) * 2) + (i_75 >> 3)) + 1)) && ((i_75 >> 3) == 0)) {
+      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_75 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + ((((((int)threadIdx.x) >> 7) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((int)threadIdx.x) & 15) >> 3) * 16)) + (((((i_75 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_75 & 1))] = ((half_t)(of_k[i_75] * -0x1p+0f/*-1.000000e+00*/));
+      ((half_t*)Xt)[(((((((((((int)threadIdx.x) >> 7) * 2048) + ((i_75 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_75 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_75 & 3) >> 1) + (i_75 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_75] * -0x1p+0f/*-1.000000e+00*/));
     }
   }
   {
@@ -1477,14 +1673,14 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   }
   __syncthreads();
   #pragma unroll
-  for (int i_65 = 0; i_65 < 16; ++i_65) {
-    float condval_52;
+  for (int i_76 = 0; i_76 < 16; ++i_76) {
+    float condval_59;
     if (((((((int)threadIdx.x) & 127) >> 6) == ((((int)threadIdx.x) >> 7) + 1)) && ((((int)threadIdx.x) >> 7) == 0))) {
-      condval_52 = of_k[i_65];
+      condval_59 = of_k[i_76];
     } else {
-      condval_52 = 0x0p+0f/*0.000000e+00*/;
+      condval_59 = 0x0p+0f/*0.000000e+00*/;
     }
-    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 2048) + ((i_65 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_65 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_65 & 3) >> 1) + (i_65 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_52);
+    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 2048) + ((i_76 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_76 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_76 & 3) >> 1) + (i_76 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_59);
   }
   {
     tl::GmmaDescriptor desc_a_15;
@@ -1506,9 +1702,9 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   __syncthreads();
   if ((((((int)threadIdx.x) & 127) >> 6) == ((((int)threadIdx.x) >> 7) + 1)) && ((((int)threadIdx.x) >> 7) == 0)) {
     #pragma unroll
-    for (int i_66 = 0; i_66 < 16; ++i_66) {
-      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_66 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((int)threadIdx.x) & 31) >> 4) * 32)) + ((((i_66 >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_66 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_66 & 1))] = ((half_t)(of_k[i_66] * -0x1p+0f/*-1.000000e+00*/));
-      ((half_t*)Xt)[((((((((i_66 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_66 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_66 & 3) >> 1) + (i_66 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_66] * -0x1p+0f/*-1.000000e+00*/));
+    for (int i_77 = 0; i_77 < 16; ++i_77) {
+      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_77 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((int)threadIdx.x) & 31) >> 4) * 32)) + ((((i_77 >> 3) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + (((((i_77 & 7) >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_77 & 1))] = ((half_t)(of_k[i_77] * -0x1p+0f/*-1.000000e+00*/));
+      ((half_t*)Xt)[((((((((i_77 >> 2) * 512) + ((((int)threadIdx.x) & 3) * 128)) + ((i_77 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_77 & 3) >> 1) + (i_77 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_77] * -0x1p+0f/*-1.000000e+00*/));
     }
   }
   {
@@ -1544,22 +1740,22 @@ static __global__ void __launch_bounds__(256, 2) kda_prepare_k128_bf16_varlen_ke
   tl::wait_wgmma<0>();
   __syncthreads();
   #pragma unroll
-  for (int i_67 = 0; i_67 < 2; ++i_67) {
-    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)B)[(((((((((int)threadIdx.x) & 127) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + ((((int)threadIdx.x) >> 7) * 32)) + (i_67 * 16)) + (((((int)threadIdx.x) & 31) >> 4) * 8))])), __pack_half2(((half_t)of_q[(i_67 * 8)]), ((half_t)of_q[((i_67 * 8) + 1)])), __pack_half2(((half_t)of_q[((i_67 * 8) + 2)]), ((half_t)of_q[((i_67 * 8) + 3)])), __pack_half2(((half_t)of_q[((i_67 * 8) + 4)]), ((half_t)of_q[((i_67 * 8) + 5)])), __pack_half2(((half_t)of_q[((i_67 * 8) + 6)]), ((half_t)of_q[((i_67 * 8) + 7)])));
+  for (int i_78 = 0; i_78 < 2; ++i_78) {
+    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)B)[(((((((((int)threadIdx.x) & 127) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + ((((int)threadIdx.x) >> 7) * 32)) + (i_78 * 16)) + (((((int)threadIdx.x) & 31) >> 4) * 8))])), __pack_half2(((half_t)of_q[(i_78 * 8)]), ((half_t)of_q[((i_78 * 8) + 1)])), __pack_half2(((half_t)of_q[((i_78 * 8) + 2)]), ((half_t)of_q[((i_78 * 8) + 3)])), __pack_half2(((half_t)of_q[((i_78 * 8) + 4)]), ((half_t)of_q[((i_78 * 8) + 5)])), __pack_half2(((half_t)of_q[((i_78 * 8) + 6)]), ((half_t)of_q[((i_78 * 8) + 7)])));
   }
   __syncthreads();
   #pragma unroll
-  for (int i_68 = 0; i_68 < 4; ++i_68) {
-    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)rows_k)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_68 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_68 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)Kr[(i_68 * 8)]), ((half_t)Kr[((i_68 * 8) + 1)])), __pack_half2(((half_t)Kr[((i_68 * 8) + 2)]), ((half_t)Kr[((i_68 * 8) + 3)])), __pack_half2(((half_t)Kr[((i_68 * 8) + 4)]), ((half_t)Kr[((i_68 * 8) + 5)])), __pack_half2(((half_t)Kr[((i_68 * 8) + 6)]), ((half_t)Kr[((i_68 * 8) + 7)])));
+  for (int i_79 = 0; i_79 < 4; ++i_79) {
+    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)rows_k)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_79 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_79 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)Kr[(i_79 * 8)]), ((half_t)Kr[((i_79 * 8) + 1)])), __pack_half2(((half_t)Kr[((i_79 * 8) + 2)]), ((half_t)Kr[((i_79 * 8) + 3)])), __pack_half2(((half_t)Kr[((i_79 * 8) + 4)]), ((half_t)Kr[((i_79 * 8) + 5)])), __pack_half2(((half_t)Kr[((i_79 * 8) + 6)]), ((half_t)Kr[((i_79 * 8) + 7)])));
   }
   __syncthreads();
   #pragma unroll
-  for (int i_69 = 0; i_69 < 2; ++i_69) {
-    *(uint4*)(triangles + (((((int64_t)((int)blockIdx.x)) * (int64_t)4096) + (((int64_t)i_69) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = *(uint4*)(((half_t*)B) + ((i_69 * 2048) + (((int)threadIdx.x) * 8)));
+  for (int i_80 = 0; i_80 < 2; ++i_80) {
+    *(uint4*)(triangles + (((((int64_t)((int)blockIdx.x)) * (int64_t)4096) + (((int64_t)i_80) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = *(uint4*)(((half_t*)B) + ((i_80 * 2048) + (((int)threadIdx.x) * 8)));
   }
   #pragma unroll
-  for (int i_70 = 0; i_70 < 4; ++i_70) {
-    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)24576) + (((int64_t)i_70) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)) = *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_70 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)));
+  for (int i_81 = 0; i_81 < 4; ++i_81) {
+    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)24576) + (((int64_t)i_81) * (int64_t)2048)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)) = *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_81 * 1024)) + ((((int)threadIdx.x) >> 4) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)));
   }
 }
 

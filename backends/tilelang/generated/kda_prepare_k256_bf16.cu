@@ -22,7 +22,6 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   void* Pt = ((void*)((char*)buf_dyn_shmem + 32768));
   void* betas = ((void*)((char*)buf_dyn_shmem + 65536));
   void* owns = ((void*)((char*)buf_dyn_shmem + 65792));
-  void* weights = ((void*)((char*)buf_dyn_shmem + 66048));
   void* M = ((void*)((char*)buf_dyn_shmem + 66560));
   void* rows_q = ((void*)((char*)buf_dyn_shmem + 66560));
   void* L = ((void*)((char*)buf_dyn_shmem + 74752));
@@ -48,13 +47,13 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   float sums[32];
   float q_factor[4];
   float k_factor[4];
+  float own[4];
   int mark = 0;
   __shared__ __align__(16) int spoilt[64];
-  int q_exponent[4];
-  int k_exponent[4];
+  int exponent[4];
+  float square[4];
   half_t q_unit[32];
   half_t k_unit[32];
-  float own[4];
   float pairs_q[8];
   float pairs_k[8];
   half_t kept[32];
@@ -180,99 +179,137 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
     }
     rate = condval_6;
     ((float*)betas)[((int)threadIdx.x)] = rate;
+    vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)512) + ((int64_t)((int)threadIdx.x))) + (int64_t)256)] = rate;
+    vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)512) + ((int64_t)((int)threadIdx.x))) + (int64_t)320)] = rate;
+    vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)512) + ((int64_t)((int)threadIdx.x))) + (int64_t)384)] = 0x1p+0f/*1.000000e+00*/;
     float _reinterpret_tmp_1 = rate;
     if (2139095040 <= ((*(int *)(&(_reinterpret_tmp_1))) & 2147483647)) {
       bad = 1;
     }
   }
-  if (l2norm != 0) {
-    #pragma unroll
-    for (int i_7 = 0; i_7 < 8; ++i_7) {
-      float4 __1;
-        float4 __2;
-        uint2 v_ = *(uint2*)(q_rows + (i_7 * 4));
-        ((float2*)(&__2))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
-        ((float2*)(&__2))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
-        float4 __3;
-        ((float2*)(&__3))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
-        ((float2*)(&__3))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
-        __1.x = (__2.x*__3.x);
-        __1.y = (__2.y*__3.y);
-        __1.z = (__2.z*__3.z);
-        __1.w = (__2.w*__3.w);
-      *(float4*)(sums + (i_7 * 4)) = __1;
-    }
-  } else {
-    #pragma unroll
-    for (int i_8 = 0; i_8 < 8; ++i_8) {
-      float4 __4;
-      float4 __5;
-      uint2 v__1 = *(uint2*)(q_rows + (i_8 * 4));
-      ((float2*)(&__5))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[0]);
-      ((float2*)(&__5))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[1]);
-      __4.x = fabsf(__5.x);
-      __4.y = fabsf(__5.y);
-      __4.z = fabsf(__5.z);
-      __4.w = fabsf(__5.w);
-      *(float4*)(sums + (i_8 * 4)) = __4;
-    }
+  #pragma unroll
+  for (int i_7 = 0; i_7 < 8; ++i_7) {
+    float4 __1;
+      float4 __2;
+      uint2 v_ = *(uint2*)(q_rows + (i_7 * 4));
+      ((float2*)(&__2))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
+      ((float2*)(&__2))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
+      float4 __3;
+      ((float2*)(&__3))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[0]);
+      ((float2*)(&__3))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v_))[1]);
+      __1.x = (__2.x*__3.x);
+      __1.y = (__2.y*__3.y);
+      __1.z = (__2.z*__3.z);
+      __1.w = (__2.w*__3.w);
+    *(float4*)(sums + (i_7 * 4)) = __1;
   }
   #pragma unroll
-  for (int i_9 = 0; i_9 < 4; ++i_9) {
-    q_factor[i_9] = 0x0p+0f/*0.000000e+00*/;
+  for (int i_8 = 0; i_8 < 4; ++i_8) {
+    q_factor[i_8] = 0x0p+0f/*0.000000e+00*/;
     #pragma unroll
     for (int rv = 0; rv < 8; ++rv) {
-      q_factor[i_9] = (q_factor[i_9] + sums[((i_9 * 8) + rv)]);
+      q_factor[i_8] = (q_factor[i_8] + sums[((i_8 * 8) + rv)]);
     }
-    q_factor[i_9] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(q_factor[i_9]);
+    q_factor[i_8] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(q_factor[i_8]);
   }
-  if (l2norm != 0) {
-    #pragma unroll
-    for (int i_10 = 0; i_10 < 8; ++i_10) {
+  #pragma unroll
+  for (int i_9 = 0; i_9 < 8; ++i_9) {
+    float4 __4;
+      float4 __5;
+      uint2 v__1 = *(uint2*)(k_rows + (i_9 * 4));
+      ((float2*)(&__5))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[0]);
+      ((float2*)(&__5))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[1]);
       float4 __6;
-        float4 __7;
-        uint2 v__2 = *(uint2*)(k_rows + (i_10 * 4));
-        ((float2*)(&__7))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[0]);
-        ((float2*)(&__7))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[1]);
-        float4 __8;
-        ((float2*)(&__8))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[0]);
-        ((float2*)(&__8))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[1]);
-        __6.x = (__7.x*__8.x);
-        __6.y = (__7.y*__8.y);
-        __6.z = (__7.z*__8.z);
-        __6.w = (__7.w*__8.w);
-      *(float4*)(sums + (i_10 * 4)) = __6;
-    }
-  } else {
+      ((float2*)(&__6))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[0]);
+      ((float2*)(&__6))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__1))[1]);
+      __4.x = (__5.x*__6.x);
+      __4.y = (__5.y*__6.y);
+      __4.z = (__5.z*__6.z);
+      __4.w = (__5.w*__6.w);
+    *(float4*)(sums + (i_9 * 4)) = __4;
+  }
+  #pragma unroll
+  for (int i_10 = 0; i_10 < 4; ++i_10) {
+    k_factor[i_10] = 0x0p+0f/*0.000000e+00*/;
     #pragma unroll
-    for (int i_11 = 0; i_11 < 8; ++i_11) {
-      float4 __9;
-      float4 __10;
-      uint2 v__3 = *(uint2*)(k_rows + (i_11 * 4));
-      ((float2*)(&__10))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[0]);
-      ((float2*)(&__10))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[1]);
-      __9.x = fabsf(__10.x);
-      __9.y = fabsf(__10.y);
-      __9.z = fabsf(__10.z);
-      __9.w = fabsf(__10.w);
-      *(float4*)(sums + (i_11 * 4)) = __9;
+    for (int rv_1 = 0; rv_1 < 8; ++rv_1) {
+      k_factor[i_10] = (k_factor[i_10] + sums[((i_10 * 8) + rv_1)]);
     }
+    k_factor[i_10] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(k_factor[i_10]);
+  }
+  #pragma unroll
+  for (int i_11 = 0; i_11 < 8; ++i_11) {
+    float4 __7;
+      float4 __8;
+      uint2 v__2 = *(uint2*)(q_rows + (i_11 * 4));
+      ((float2*)(&__8))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[0]);
+      ((float2*)(&__8))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__2))[1]);
+      float4 __9;
+      uint2 v__3 = *(uint2*)(k_rows + (i_11 * 4));
+      ((float2*)(&__9))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[0]);
+      ((float2*)(&__9))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__3))[1]);
+      __7.x = (__8.x*__9.x);
+      __7.y = (__8.y*__9.y);
+      __7.z = (__8.z*__9.z);
+      __7.w = (__8.w*__9.w);
+    *(float4*)(sums + (i_11 * 4)) = __7;
   }
   #pragma unroll
   for (int i_12 = 0; i_12 < 4; ++i_12) {
-    k_factor[i_12] = 0x0p+0f/*0.000000e+00*/;
+    own[i_12] = 0x0p+0f/*0.000000e+00*/;
     #pragma unroll
-    for (int rv_1 = 0; rv_1 < 8; ++rv_1) {
-      k_factor[i_12] = (k_factor[i_12] + sums[((i_12 * 8) + rv_1)]);
+    for (int rv_2 = 0; rv_2 < 8; ++rv_2) {
+      own[i_12] = (own[i_12] + sums[((i_12 * 8) + rv_2)]);
     }
-    k_factor[i_12] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(k_factor[i_12]);
+    own[i_12] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(own[i_12]);
   }
   #pragma unroll
   for (int i_13 = 0; i_13 < 4; ++i_13) {
-    float v__4 = q_factor[i_13] + k_factor[i_13];
-    if (2139095040 <= ((*(int *)(&(v__4))) & 2147483647)) {
+    float v__4 = q_factor[i_13];
+    int condval_7;
+    if ((l2norm != 0)) {
+      condval_7 = 830472192;
+    } else {
+      condval_7 = 964689920;
+    }
+    int condval_8;
+    if ((l2norm != 0)) {
+      condval_8 = 2122317824;
+    } else {
+      condval_8 = 1149239296;
+    }
+    float v__5 = k_factor[i_13];
+    int condval_9;
+    if ((l2norm != 0)) {
+      condval_9 = 830472192;
+    } else {
+      condval_9 = 964689920;
+    }
+    int condval_10;
+    if ((l2norm != 0)) {
+      condval_10 = 2122317824;
+    } else {
+      condval_10 = 1149239296;
+    }
+    float v__6 = k_factor[i_13];
+    if ((((i_13 * 16) + (((int)threadIdx.x) >> 5)) < count) && (((((*(int *)(&(v__4))) < condval_7) || (condval_8 <= (*(int *)(&(v__4))))) || ((*(int *)(&(v__5))) < condval_9)) || (condval_10 <= (*(int *)(&(v__6)))))) {
       bad = 1;
     }
+    float condval_11;
+    if ((l2norm != 0)) {
+      condval_11 = rsqrtf((q_factor[i_13] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+    } else {
+      condval_11 = 0x1p+0f/*1.000000e+00*/;
+    }
+    q_factor[i_13] = condval_11;
+    float condval_12;
+    if ((l2norm != 0)) {
+      condval_12 = rsqrtf((k_factor[i_13] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+    } else {
+      condval_12 = 0x1p+0f/*1.000000e+00*/;
+    }
+    k_factor[i_13] = condval_12;
+    own[i_13] = ((own[i_13] * q_factor[i_13]) * k_factor[i_13]);
   }
   bad = __syncthreads_or(bad);
   if (bad != 0) {
@@ -280,8 +317,8 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   if (bad != 0) {
     if ((((int)threadIdx.x) < 64) && (((int)threadIdx.x) < count)) {
-      float v__5 = ((float*)betas)[((int)threadIdx.x)];
-      if (2139095040 <= ((*(int *)(&(v__5))) & 2147483647)) {
+      float v__7 = ((float*)betas)[((int)threadIdx.x)];
+      if (2139095040 <= ((*(int *)(&(v__7))) & 2147483647)) {
         mark = 1;
       }
     }
@@ -292,13 +329,13 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
       for (int j = 0; j < 256; ++j) {
         int64_t k_at = (((((int64_t)batch) * k_batch) + ((((int64_t)first) + ((int64_t)((int)threadIdx.x))) * k_token)) + (((int64_t)(head / group)) * k_head));
         int64_t q_at = (((((int64_t)batch) * q_batch) + ((((int64_t)first) + ((int64_t)((int)threadIdx.x))) * q_token)) + (((int64_t)(head / group)) * q_head));
-        float v__6 = ((float*)G)[((((((int)threadIdx.x) * 256) + (((j & 7) >> 2) * 128)) + ((j >> 3) * 4)) + (j & 3))];
-        float v__7 = (float)k[((k_at * (int64_t)8) + ((int64_t)j))];
-        if (((2139095040 <= ((*(int *)(&(v__6))) & 2147483647)) || (0x1.ep+3f/*1.500000e+01*/ < ((float*)G)[((((((int)threadIdx.x) * 256) + (((j & 7) >> 2) * 128)) + ((j >> 3) * 4)) + (j & 3))])) || (2139095040 <= ((*(int *)(&(v__7))) & 2147483647))) {
+        float v__8 = ((float*)G)[((((((int)threadIdx.x) * 256) + (((j & 7) >> 2) * 128)) + ((j >> 3) * 4)) + (j & 3))];
+        float v__9 = (float)k[((k_at * (int64_t)8) + ((int64_t)j))];
+        if (((2139095040 <= ((*(int *)(&(v__8))) & 2147483647)) || (0x1.ep+3f/*1.500000e+01*/ < ((float*)G)[((((((int)threadIdx.x) * 256) + (((j & 7) >> 2) * 128)) + ((j >> 3) * 4)) + (j & 3))])) || (2139095040 <= ((*(int *)(&(v__9))) & 2147483647))) {
           mark = 1;
         }
-        float v__8 = (float)q[((q_at * (int64_t)8) + ((int64_t)j))];
-        if ((mark == 0) && (2139095040 <= ((*(int *)(&(v__8))) & 2147483647))) {
+        float v__10 = (float)q[((q_at * (int64_t)8) + ((int64_t)j))];
+        if ((mark == 0) && (2139095040 <= ((*(int *)(&(v__10))) & 2147483647))) {
           mark = 2;
         }
       }
@@ -323,270 +360,429 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
     #pragma unroll
     for (int i_15 = 0; i_15 < 4; ++i_15) {
       bfloat16_t broadcast_var_2 = bfloat16_t(0x0p+0f/*0.000000e+00*/);
-      uint4 condval_7;
+      uint4 condval_13;
       if (((until <= ((i_15 * 16) + (((int)threadIdx.x) >> 5))) || (spoilt[((i_15 * 16) + (((int)threadIdx.x) >> 5))] == 2))) {
-        condval_7 = make_uint4(__pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2));
+        condval_13 = make_uint4(__pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2), __pack_nv_bfloat162(broadcast_var_2, broadcast_var_2));
       } else {
-        condval_7 = *(uint4*)(q_rows + (i_15 * 8));
+        condval_13 = *(uint4*)(q_rows + (i_15 * 8));
       }
-      *(uint4*)(q_rows + (i_15 * 8)) = condval_7;
+      *(uint4*)(q_rows + (i_15 * 8)) = condval_13;
     }
   }
   if (bad != 0) {
     #pragma unroll
     for (int i_16 = 0; i_16 < 4; ++i_16) {
       bfloat16_t broadcast_var_3 = bfloat16_t(0x0p+0f/*0.000000e+00*/);
-      uint4 condval_8;
+      uint4 condval_14;
       if ((until <= ((i_16 * 16) + (((int)threadIdx.x) >> 5)))) {
-        condval_8 = make_uint4(__pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3));
+        condval_14 = make_uint4(__pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3), __pack_nv_bfloat162(broadcast_var_3, broadcast_var_3));
       } else {
-        condval_8 = *(uint4*)(k_rows + (i_16 * 8));
+        condval_14 = *(uint4*)(k_rows + (i_16 * 8));
       }
-      *(uint4*)(k_rows + (i_16 * 8)) = condval_8;
-    }
-  }
-  if (bad != 0) {
-    #pragma unroll
-    for (int i_17 = 0; i_17 < 4; ++i_17) {
-      float condval_9;
-      if (((until <= ((i_17 * 16) + (((int)threadIdx.x) >> 5))) || (spoilt[((i_17 * 16) + (((int)threadIdx.x) >> 5))] == 2))) {
-        condval_9 = 0x0p+0f/*0.000000e+00*/;
-      } else {
-        condval_9 = q_factor[i_17];
-      }
-      q_factor[i_17] = condval_9;
-      float condval_10;
-      if ((until <= ((i_17 * 16) + (((int)threadIdx.x) >> 5)))) {
-        condval_10 = 0x0p+0f/*0.000000e+00*/;
-      } else {
-        condval_10 = k_factor[i_17];
-      }
-      k_factor[i_17] = condval_10;
+      *(uint4*)(k_rows + (i_16 * 8)) = condval_14;
     }
   }
   if (bad != 0) {
     decay = 0x0p+0f/*0.000000e+00*/;
   }
   if (bad != 0) {
-    for (int i_18 = 0; i_18 < 32; ++i_18) {
+    for (int i_17 = 0; i_17 < 32; ++i_17) {
       __syncthreads();
-      if ((((((int)threadIdx.x) >> 8) * 32) + i_18) < until) {
-        decay = ((float*)G)[((((((((int)threadIdx.x) >> 8) * 8192) + (i_18 * 256)) + (((((int)threadIdx.x) & 7) >> 2) * 128)) + (((((int)threadIdx.x) & 255) >> 3) * 4)) + (((int)threadIdx.x) & 3))];
+      if ((((((int)threadIdx.x) >> 8) * 32) + i_17) < until) {
+        decay = ((float*)G)[((((((((int)threadIdx.x) >> 8) * 8192) + (i_17 * 256)) + (((((int)threadIdx.x) & 7) >> 2) * 128)) + (((((int)threadIdx.x) & 255) >> 3) * 4)) + (((int)threadIdx.x) & 3))];
       }
       __syncthreads();
-      ((float*)G)[((((((((int)threadIdx.x) >> 8) * 8192) + (i_18 * 256)) + (((((int)threadIdx.x) & 7) >> 2) * 128)) + (((((int)threadIdx.x) & 255) >> 3) * 4)) + (((int)threadIdx.x) & 3))] = decay;
+      ((float*)G)[((((((((int)threadIdx.x) >> 8) * 8192) + (i_17 * 256)) + (((((int)threadIdx.x) & 7) >> 2) * 128)) + (((((int)threadIdx.x) & 255) >> 3) * 4)) + (((int)threadIdx.x) & 3))] = decay;
     }
   }
   if (bad != 0) {
-    if ((((int)threadIdx.x) < 64) && (until <= ((int)threadIdx.x))) {
-      ((float*)betas)[((int64_t)((int)threadIdx.x))] = 0x0p+0f/*0.000000e+00*/;
+    #pragma unroll
+    for (int i_18 = 0; i_18 < 8; ++i_18) {
+      float4 __10;
+      float4 __11;
+      uint2 v__11 = *(uint2*)(k_rows + (i_18 * 4));
+      ((float2*)(&__11))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__11))[0]);
+      ((float2*)(&__11))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__11))[1]);
+      __10.x = fabsf(__11.x);
+      __10.y = fabsf(__11.y);
+      __10.z = fabsf(__11.z);
+      __10.w = fabsf(__11.w);
+      *(float4*)(sums + (i_18 * 4)) = __10;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_19 = 0; i_19 < 4; ++i_19) {
+      k_factor[i_19] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_3 = 0; rv_3 < 8; ++rv_3) {
+        k_factor[i_19] = (k_factor[i_19] + sums[((i_19 * 8) + rv_3)]);
+      }
+      k_factor[i_19] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(k_factor[i_19]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_20 = 0; i_20 < 4; ++i_20) {
+      float v__12 = k_factor[i_20];
+      int condval_15;
+      if (((*(int *)(&(v__12))) == 0)) {
+        condval_15 = 0;
+      } else {
+        condval_15 = max((((*(int *)(&(v__12))) >> 23) - 131), -126);
+      }
+      exponent[i_20] = condval_15;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_21 = 0; i_21 < 8; ++i_21) {
+      float4 __12;
+        float4 __13;
+        uint2 v__13 = *(uint2*)(k_rows + (i_21 * 4));
+        ((float2*)(&__13))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__13))[0]);
+        ((float2*)(&__13))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__13))[1]);
+        int v__14 = (127 - exponent[(i_21 >> 1)]) << 23;
+        float4 v__15 = make_float4((*(float *)(&(v__14))), (*(float *)(&(v__14))), (*(float *)(&(v__14))), (*(float *)(&(v__14))));
+        __12.x = (__13.x*v__15.x);
+        __12.y = (__13.y*v__15.y);
+        __12.z = (__13.z*v__15.z);
+        __12.w = (__13.w*v__15.w);
+      float4 divided = __12;
+      float4 __14;
+        __14.x = (divided.x*divided.x);
+        __14.y = (divided.y*divided.y);
+        __14.z = (divided.z*divided.z);
+        __14.w = (divided.w*divided.w);
+      *(float4*)(sums + (i_21 * 4)) = __14;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_22 = 0; i_22 < 4; ++i_22) {
+      square[i_22] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_4 = 0; rv_4 < 8; ++rv_4) {
+        square[i_22] = (square[i_22] + sums[((i_22 * 8) + rv_4)]);
+      }
+      square[i_22] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(square[i_22]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_23 = 0; i_23 < 4; ++i_23) {
+      int v__16 = (127 - exponent[i_23]) << 23;
+      float condval_16;
+      if ((l2norm != 0)) {
+        condval_16 = rsqrtf((square[i_23] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+      } else {
+        condval_16 = 0x1p+0f/*1.000000e+00*/;
+      }
+      k_factor[i_23] = ((*(float *)(&(v__16))) * condval_16);
+    }
+  }
+  if (bad != 0) {
+    if ((((int)threadIdx.x) % 32) == 0) {
+      #pragma unroll
+      for (int i_24 = 0; i_24 < 4; ++i_24) {
+        float condval_17;
+        if ((l2norm != 0)) {
+          int v__17 = (min(exponent[i_24], 0) + 127) << 23;
+          int v__18 = (127 - min(max(exponent[i_24], 0), 60)) << 23;
+          condval_17 = (((*(float *)(&(v__17))) * (square[i_24] * rsqrtf(max(square[i_24], 0x1.4484bfeebc2ap-100f/*1.000000e-30*/)))) * rsqrtf((((square[i_24] * (*(float *)(&(v__17)))) * (*(float *)(&(v__17)))) + ((0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/ * (*(float *)(&(v__18)))) * (*(float *)(&(v__18)))))));
+        } else {
+          int v__19 = (exponent[i_24] + 127) << 23;
+          condval_17 = (*(float *)(&(v__19)));
+        }
+        float of_key = condval_17;
+        float condval_18;
+        if ((((i_24 * 16) + (((int)threadIdx.x) >> 5)) < until)) {
+          condval_18 = ((float*)betas)[((i_24 * 16) + (((int)threadIdx.x) >> 5))];
+        } else {
+          condval_18 = 0x0p+0f/*0.000000e+00*/;
+        }
+        float weighted = (condval_18 * of_key);
+        vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)512) + (((int64_t)i_24) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)5)) + (int64_t)256)] = weighted;
+        vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)512) + (((int64_t)i_24) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)5)) + (int64_t)320)] = max(min((weighted * of_key), 0x1.c363cbf21f28ap+127f/*3.000000e+38*/), -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/);
+        ((float*)betas)[((i_24 * 16) + (((int)threadIdx.x) >> 5))] = max(min((weighted * of_key), 0x1.c363cbf21f28ap+127f/*3.000000e+38*/), -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/);
+      }
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_25 = 0; i_25 < 8; ++i_25) {
+      float4 __15;
+      float4 __16;
+      uint2 v__20 = *(uint2*)(q_rows + (i_25 * 4));
+      ((float2*)(&__16))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__20))[0]);
+      ((float2*)(&__16))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__20))[1]);
+      __15.x = fabsf(__16.x);
+      __15.y = fabsf(__16.y);
+      __15.z = fabsf(__16.z);
+      __15.w = fabsf(__16.w);
+      *(float4*)(sums + (i_25 * 4)) = __15;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_26 = 0; i_26 < 4; ++i_26) {
+      q_factor[i_26] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_5 = 0; rv_5 < 8; ++rv_5) {
+        q_factor[i_26] = (q_factor[i_26] + sums[((i_26 * 8) + rv_5)]);
+      }
+      q_factor[i_26] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(q_factor[i_26]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_27 = 0; i_27 < 4; ++i_27) {
+      float v__21 = q_factor[i_27];
+      int condval_19;
+      if (((*(int *)(&(v__21))) == 0)) {
+        condval_19 = 0;
+      } else {
+        condval_19 = max((((*(int *)(&(v__21))) >> 23) - 131), -126);
+      }
+      exponent[i_27] = condval_19;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_28 = 0; i_28 < 8; ++i_28) {
+      float4 __17;
+        float4 __18;
+        uint2 v__22 = *(uint2*)(q_rows + (i_28 * 4));
+        ((float2*)(&__18))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__22))[0]);
+        ((float2*)(&__18))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__22))[1]);
+        int v__23 = (127 - exponent[(i_28 >> 1)]) << 23;
+        float4 v__24 = make_float4((*(float *)(&(v__23))), (*(float *)(&(v__23))), (*(float *)(&(v__23))), (*(float *)(&(v__23))));
+        __17.x = (__18.x*v__24.x);
+        __17.y = (__18.y*v__24.y);
+        __17.z = (__18.z*v__24.z);
+        __17.w = (__18.w*v__24.w);
+      float4 divided_1 = __17;
+      float4 __19;
+        __19.x = (divided_1.x*divided_1.x);
+        __19.y = (divided_1.y*divided_1.y);
+        __19.z = (divided_1.z*divided_1.z);
+        __19.w = (divided_1.w*divided_1.w);
+      *(float4*)(sums + (i_28 * 4)) = __19;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_29 = 0; i_29 < 4; ++i_29) {
+      square[i_29] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_6 = 0; rv_6 < 8; ++rv_6) {
+        square[i_29] = (square[i_29] + sums[((i_29 * 8) + rv_6)]);
+      }
+      square[i_29] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(square[i_29]);
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_30 = 0; i_30 < 4; ++i_30) {
+      int v__25 = (127 - exponent[i_30]) << 23;
+      float condval_20;
+      if ((l2norm != 0)) {
+        condval_20 = rsqrtf((square[i_30] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
+      } else {
+        condval_20 = 0x1p+0f/*1.000000e+00*/;
+      }
+      q_factor[i_30] = ((*(float *)(&(v__25))) * condval_20);
+    }
+  }
+  if (bad != 0) {
+    if ((((int)threadIdx.x) % 32) == 0) {
+      #pragma unroll
+      for (int i_31 = 0; i_31 < 4; ++i_31) {
+        float condval_21;
+        if (((until <= ((i_31 * 16) + (((int)threadIdx.x) >> 5))) || (spoilt[((i_31 * 16) + (((int)threadIdx.x) >> 5))] == 2))) {
+          int _reinterpret_tmp_2 = 2143289344;
+          condval_21 = (*(float *)(&(_reinterpret_tmp_2)));
+        } else {
+          float condval_22;
+          if ((l2norm != 0)) {
+            int v__26 = (min(exponent[i_31], 0) + 127) << 23;
+            int v__27 = (127 - min(max(exponent[i_31], 0), 60)) << 23;
+            condval_22 = (((*(float *)(&(v__26))) * (square[i_31] * rsqrtf(max(square[i_31], 0x1.4484bfeebc2ap-100f/*1.000000e-30*/)))) * rsqrtf((((square[i_31] * (*(float *)(&(v__26)))) * (*(float *)(&(v__26)))) + ((0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/ * (*(float *)(&(v__27)))) * (*(float *)(&(v__27)))))));
+          } else {
+            int v__28 = (exponent[i_31] + 127) << 23;
+            condval_22 = (*(float *)(&(v__28)));
+          }
+          condval_21 = condval_22;
+        }
+        vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)512) + (((int64_t)i_31) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)5)) + (int64_t)384)] = condval_21;
+      }
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_32 = 0; i_32 < 8; ++i_32) {
+      float4 __20;
+        float4 __21;
+        uint2 v__29 = *(uint2*)(q_rows + (i_32 * 4));
+        ((float2*)(&__21))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__29))[0]);
+        ((float2*)(&__21))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__29))[1]);
+        float4 v__30 = make_float4(q_factor[(i_32 >> 1)], q_factor[(i_32 >> 1)], q_factor[(i_32 >> 1)], q_factor[(i_32 >> 1)]);
+        __20.x = (__21.x*v__30.x);
+        __20.y = (__21.y*v__30.y);
+        __20.z = (__21.z*v__30.z);
+        __20.w = (__21.w*v__30.w);
+      float4 of_q_row = __20;
+      float4 __22;
+        float4 __23;
+          float4 __24;
+          uint2 v__31 = *(uint2*)(k_rows + (i_32 * 4));
+          ((float2*)(&__24))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__31))[0]);
+          ((float2*)(&__24))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__31))[1]);
+          float4 v__32 = make_float4(k_factor[(i_32 >> 1)], k_factor[(i_32 >> 1)], k_factor[(i_32 >> 1)], k_factor[(i_32 >> 1)]);
+          __23.x = (__24.x*v__32.x);
+          __23.y = (__24.y*v__32.y);
+          __23.z = (__24.z*v__32.z);
+          __23.w = (__24.w*v__32.w);
+        __22.x = (of_q_row.x*__23.x);
+        __22.y = (of_q_row.y*__23.y);
+        __22.z = (of_q_row.z*__23.z);
+        __22.w = (of_q_row.w*__23.w);
+      *(float4*)(sums + (i_32 * 4)) = __22;
+    }
+  }
+  if (bad != 0) {
+    #pragma unroll
+    for (int i_33 = 0; i_33 < 4; ++i_33) {
+      own[i_33] = 0x0p+0f/*0.000000e+00*/;
+      #pragma unroll
+      for (int rv_7 = 0; rv_7 < 8; ++rv_7) {
+        own[i_33] = (own[i_33] + sums[((i_33 * 8) + rv_7)]);
+      }
+      own[i_33] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(own[i_33]);
     }
   }
   if (bad != 0) {
     __syncthreads();
   }
   if (((int)threadIdx.x) < 256) {
-    float condval_11;
+    float condval_23;
     if ((until < 64)) {
-      int _reinterpret_tmp_2 = 2143289344;
-      condval_11 = (*(float *)(&(_reinterpret_tmp_2)));
+      int _reinterpret_tmp_3 = 2143289344;
+      condval_23 = (*(float *)(&(_reinterpret_tmp_3)));
     } else {
-      condval_11 = exp2f((((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 128) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 7936)] + ((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 128) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 16128)]));
+      condval_23 = exp2f((((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 128) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 7936)] + ((float*)G)[((((((((int)threadIdx.x) & 7) >> 2) * 128) + ((((int)threadIdx.x) >> 3) * 4)) + (((int)threadIdx.x) & 3)) + 16128)]));
     }
-    vectors[((((int64_t)((int)blockIdx.x)) * (int64_t)512) + ((int64_t)((int)threadIdx.x)))] = condval_11;
-  }
-  #pragma unroll
-  for (int i_19 = 0; i_19 < 4; ++i_19) {
-    float condval_12;
-    if ((l2norm != 0)) {
-      condval_12 = rsqrtf((q_factor[i_19] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
-    } else {
-      condval_12 = 0x1p+0f/*1.000000e+00*/;
-    }
-    float rate_q = condval_12;
-    int condval_13;
-    if ((l2norm != 0)) {
-      float v__9 = (q_factor[i_19] * rate_q) * rate_q;
-      condval_13 = ((((*(int *)(&(v__9))) >> 23) - 127) >> 1);
-    } else {
-      float v__10 = q_factor[i_19];
-      condval_13 = (((*(int *)(&(v__10))) >> 23) - 131);
-    }
-    q_exponent[i_19] = max(min(condval_13, 126), -126);
-    int v__11 = (127 - q_exponent[i_19]) << 23;
-    q_factor[i_19] = (rate_q * (*(float *)(&(v__11))));
-  }
-  #pragma unroll
-  for (int i_20 = 0; i_20 < 4; ++i_20) {
-    float condval_14;
-    if ((l2norm != 0)) {
-      condval_14 = rsqrtf((k_factor[i_20] + 0x1.0c6f7a0b5ed8dp-20f/*1.000000e-06*/));
-    } else {
-      condval_14 = 0x1p+0f/*1.000000e+00*/;
-    }
-    float rate_k = condval_14;
-    int condval_15;
-    if ((l2norm != 0)) {
-      float v__12 = (k_factor[i_20] * rate_k) * rate_k;
-      condval_15 = ((((*(int *)(&(v__12))) >> 23) - 127) >> 1);
-    } else {
-      float v__13 = k_factor[i_20];
-      condval_15 = (((*(int *)(&(v__13))) >> 23) - 131);
-    }
-    k_exponent[i_20] = max(min(condval_15, 126), -126);
-    int v__14 = (127 - k_exponent[i_20]) << 23;
-    k_factor[i_20] = (rate_k * (*(float *)(&(v__14))));
-  }
-  #pragma unroll
-  for (int i_21 = 0; i_21 < 8; ++i_21) {
-    uint2 __11;
-    float4 __12;
-      float4 __13;
-      uint2 v__15 = *(uint2*)(q_rows + (i_21 * 4));
-      ((float2*)(&__13))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__15))[0]);
-      ((float2*)(&__13))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__15))[1]);
-      float4 v__16 = make_float4(q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)], q_factor[(i_21 >> 1)]);
-      __12.x = (__13.x*v__16.x);
-      __12.y = (__13.y*v__16.y);
-      __12.z = (__13.z*v__16.z);
-      __12.w = (__13.w*v__16.w);
-    ((half2*)(&__11))[0] = __float22half2_rn(((float2*)(&__12))[0]);
-    ((half2*)(&__11))[1] = __float22half2_rn(((float2*)(&__12))[1]);
-    *(uint2*)(q_unit + (i_21 * 4)) = __11;
-  }
-  #pragma unroll
-  for (int i_22 = 0; i_22 < 8; ++i_22) {
-    uint2 __14;
-    float4 __15;
-      float4 __16;
-      uint2 v__17 = *(uint2*)(k_rows + (i_22 * 4));
-      ((float2*)(&__16))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__17))[0]);
-      ((float2*)(&__16))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__17))[1]);
-      float4 v__18 = make_float4(k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)], k_factor[(i_22 >> 1)]);
-      __15.x = (__16.x*v__18.x);
-      __15.y = (__16.y*v__18.y);
-      __15.z = (__16.z*v__18.z);
-      __15.w = (__16.w*v__18.w);
-    ((half2*)(&__14))[0] = __float22half2_rn(((float2*)(&__15))[0]);
-    ((half2*)(&__14))[1] = __float22half2_rn(((float2*)(&__15))[1]);
-    *(uint2*)(k_unit + (i_22 * 4)) = __14;
-  }
-  #pragma unroll
-  for (int i_23 = 0; i_23 < 8; ++i_23) {
-    float4 __17;
-      float4 __18;
-      uint2 v__19 = *(uint2*)(q_unit + (i_23 * 4));
-      ((float2*)(&__18))[0] = __half22float2(((half2*)(&v__19))[0]);
-      ((float2*)(&__18))[1] = __half22float2(((half2*)(&v__19))[1]);
-      float4 __19;
-      uint2 v__20 = *(uint2*)(k_unit + (i_23 * 4));
-      ((float2*)(&__19))[0] = __half22float2(((half2*)(&v__20))[0]);
-      ((float2*)(&__19))[1] = __half22float2(((half2*)(&v__20))[1]);
-      __17.x = (__18.x*__19.x);
-      __17.y = (__18.y*__19.y);
-      __17.z = (__18.z*__19.z);
-      __17.w = (__18.w*__19.w);
-    *(float4*)(sums + (i_23 * 4)) = __17;
-  }
-  #pragma unroll
-  for (int i_24 = 0; i_24 < 4; ++i_24) {
-    own[i_24] = 0x0p+0f/*0.000000e+00*/;
-    #pragma unroll
-    for (int rv_2 = 0; rv_2 < 8; ++rv_2) {
-      own[i_24] = (own[i_24] + sums[((i_24 * 8) + rv_2)]);
-    }
-    own[i_24] = tl::AllReduce<tl::SumOp, 32, 1, 0, tl::NamedBarrier<512>>::run(own[i_24]);
+    vectors[((((int64_t)((int)blockIdx.x)) * (int64_t)512) + ((int64_t)((int)threadIdx.x)))] = condval_23;
   }
   if ((((int)threadIdx.x) % 32) == 0) {
     #pragma unroll
-    for (int i_25 = 0; i_25 < 4; ++i_25) {
-      ((float*)owns)[((i_25 * 16) + (((int)threadIdx.x) >> 5))] = own[i_25];
-      int v__21 = (k_exponent[i_25] + 127) << 23;
-      float weighted = (((float*)betas)[((i_25 * 16) + (((int)threadIdx.x) >> 5))] * (*(float *)(&(v__21))));
-      float weighted_twice = max(min((weighted * (*(float *)(&(v__21)))), 0x1.c363cbf21f28ap+127f/*3.000000e+38*/), -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/);
-      ((float*)weights)[((i_25 * 16) + (((int)threadIdx.x) >> 5))] = weighted_twice;
-      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)512) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)5)) + (int64_t)256)] = weighted;
-      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)512) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)5)) + (int64_t)320)] = weighted_twice;
-      float condval_16;
-      if (((bad != 0) && ((until <= ((i_25 * 16) + (((int)threadIdx.x) >> 5))) || (spoilt[((i_25 * 16) + (((int)threadIdx.x) >> 5))] == 2)))) {
-        int _reinterpret_tmp_3 = 2143289344;
-        condval_16 = (*(float *)(&(_reinterpret_tmp_3)));
-      } else {
-        int v__22 = (q_exponent[i_25] + 127) << 23;
-        condval_16 = (*(float *)(&(v__22)));
-      }
-      vectors[((((((int64_t)((int)blockIdx.x)) * (int64_t)512) + (((int64_t)i_25) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)5)) + (int64_t)384)] = condval_16;
+    for (int i_34 = 0; i_34 < 4; ++i_34) {
+      ((float*)owns)[((i_34 * 16) + (((int)threadIdx.x) >> 5))] = own[i_34];
     }
+  }
+  #pragma unroll
+  for (int i_35 = 0; i_35 < 8; ++i_35) {
+    uint2 __25;
+    float4 __26;
+      float4 __27;
+      uint2 v__33 = *(uint2*)(q_rows + (i_35 * 4));
+      ((float2*)(&__27))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__33))[0]);
+      ((float2*)(&__27))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__33))[1]);
+      float4 v__34 = make_float4(q_factor[(i_35 >> 1)], q_factor[(i_35 >> 1)], q_factor[(i_35 >> 1)], q_factor[(i_35 >> 1)]);
+      __26.x = (__27.x*v__34.x);
+      __26.y = (__27.y*v__34.y);
+      __26.z = (__27.z*v__34.z);
+      __26.w = (__27.w*v__34.w);
+    ((half2*)(&__25))[0] = __float22half2_rn(((float2*)(&__26))[0]);
+    ((half2*)(&__25))[1] = __float22half2_rn(((float2*)(&__26))[1]);
+    *(uint2*)(q_unit + (i_35 * 4)) = __25;
+  }
+  #pragma unroll
+  for (int i_36 = 0; i_36 < 8; ++i_36) {
+    uint2 __28;
+    float4 __29;
+      float4 __30;
+      uint2 v__35 = *(uint2*)(k_rows + (i_36 * 4));
+      ((float2*)(&__30))[0] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__35))[0]);
+      ((float2*)(&__30))[1] = __bfloat1622float2((reinterpret_cast<__nv_bfloat162*>(&v__35))[1]);
+      float4 v__36 = make_float4(k_factor[(i_36 >> 1)], k_factor[(i_36 >> 1)], k_factor[(i_36 >> 1)], k_factor[(i_36 >> 1)]);
+      __29.x = (__30.x*v__36.x);
+      __29.y = (__30.y*v__36.y);
+      __29.z = (__30.z*v__36.z);
+      __29.w = (__30.w*v__36.w);
+    ((half2*)(&__28))[0] = __float22half2_rn(((float2*)(&__29))[0]);
+    ((half2*)(&__28))[1] = __float22half2_rn(((float2*)(&__29))[1]);
+    *(uint2*)(k_unit + (i_36 * 4)) = __28;
   }
   if (((int)threadIdx.x) < 64) {
     vectors[(((((int64_t)((int)blockIdx.x)) * (int64_t)512) + ((int64_t)((int)threadIdx.x))) + (int64_t)448)] = 0x0p+0f/*0.000000e+00*/;
   }
   #pragma unroll
-  for (int i_26 = 0; i_26 < 2; ++i_26) {
+  for (int i_37 = 0; i_37 < 2; ++i_37) {
     float broadcast_var_4 = 0x0p+0f/*0.000000e+00*/;
-    *(float4*)(pairs_q + (i_26 * 4)) = make_float4(broadcast_var_4, broadcast_var_4, broadcast_var_4, broadcast_var_4);
+    *(float4*)(pairs_q + (i_37 * 4)) = make_float4(broadcast_var_4, broadcast_var_4, broadcast_var_4, broadcast_var_4);
   }
   #pragma unroll
-  for (int i_27 = 0; i_27 < 2; ++i_27) {
+  for (int i_38 = 0; i_38 < 2; ++i_38) {
     float broadcast_var_5 = 0x0p+0f/*0.000000e+00*/;
-    *(float4*)(pairs_k + (i_27 * 4)) = make_float4(broadcast_var_5, broadcast_var_5, broadcast_var_5, broadcast_var_5);
+    *(float4*)(pairs_k + (i_38 * 4)) = make_float4(broadcast_var_5, broadcast_var_5, broadcast_var_5, broadcast_var_5);
   }
   #pragma unroll
-  for (int i_28 = 0; i_28 < 8; ++i_28) {
+  for (int i_39 = 0; i_39 < 8; ++i_39) {
     float G_local_cast[4];
     float G_local_cast_1[4];
-    *(float4*)(G_local_cast + 0) = *(float4*)(((float*)G) + (((((i_28 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_28 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    *(float4*)(G_local_cast_1 + 0) = *(float4*)(((float*)G) + (((((i_28 >> 1) * 4096) + ((((int)threadIdx.x) >> 6) * 512)) + ((i_28 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    uint2 __20;
-    float4 __21;
-    float4 __22;
-      float condval_17;
+    *(float4*)(G_local_cast + 0) = *(float4*)(((float*)G) + (((((i_39 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_39 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    *(float4*)(G_local_cast_1 + 0) = *(float4*)(((float*)G) + (((((i_39 >> 1) * 4096) + ((((int)threadIdx.x) >> 6) * 512)) + ((i_39 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    uint2 __31;
+    float4 __32;
+    float4 __33;
+      float condval_24;
       if ((((((int)threadIdx.x) & 63) >> 5) == 1)) {
-        condval_17 = 0x1p+0f/*1.000000e+00*/;
+        condval_24 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_17 = -0x1p+0f/*-1.000000e+00*/;
+        condval_24 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__23 = make_float4(condval_17, condval_17, condval_17, condval_17);
-      float4 __23;
-        float4 v__24 = *(float4*)(G_local_cast + 0);
-        float4 v__25 = *(float4*)(G_local_cast_1 + 0);
-        __23.x = (v__24.x-v__25.x);
-        __23.y = (v__24.y-v__25.y);
-        __23.z = (v__24.z-v__25.z);
-        __23.w = (v__24.w-v__25.w);
-      __22.x = (v__23.x*__23.x);
-      __22.y = (v__23.y*__23.y);
-      __22.z = (v__23.z*__23.z);
-      __22.w = (v__23.w*__23.w);
-    __21.x = exp2f(__22.x);
-    __21.y = exp2f(__22.y);
-    __21.z = exp2f(__22.z);
-    __21.w = exp2f(__22.w);
-    ((half2*)(&__20))[0] = __float22half2_rn(((float2*)(&__21))[0]);
-    ((half2*)(&__20))[1] = __float22half2_rn(((float2*)(&__21))[1]);
-    *(uint2*)(kept + (i_28 * 4)) = __20;
+      float4 v__37 = make_float4(condval_24, condval_24, condval_24, condval_24);
+      float4 __34;
+        float4 v__38 = *(float4*)(G_local_cast + 0);
+        float4 v__39 = *(float4*)(G_local_cast_1 + 0);
+        __34.x = (v__38.x-v__39.x);
+        __34.y = (v__38.y-v__39.y);
+        __34.z = (v__38.z-v__39.z);
+        __34.w = (v__38.w-v__39.w);
+      __33.x = (v__37.x*__34.x);
+      __33.y = (v__37.y*__34.y);
+      __33.z = (v__37.z*__34.z);
+      __33.w = (v__37.w*__34.w);
+    __32.x = exp2f(__33.x);
+    __32.y = exp2f(__33.y);
+    __32.z = exp2f(__33.z);
+    __32.w = exp2f(__33.w);
+    ((half2*)(&__31))[0] = __float22half2_rn(((float2*)(&__32))[0]);
+    ((half2*)(&__31))[1] = __float22half2_rn(((float2*)(&__32))[1]);
+    *(uint2*)(kept + (i_39 * 4)) = __31;
   }
   #pragma unroll
-  for (int i_29 = 0; i_29 < 4; ++i_29) {
-    uint4 __24;
-      uint4 v__26 = *(uint4*)(q_unit + (i_29 * 8));
-      uint4 v__27 = *(uint4*)(kept + (i_29 * 8));
-      *(uint1*)(&(__24.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.x)))));
-      *(uint1*)(&(__24.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.y)))));
-      *(uint1*)(&(__24.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.z)))));
-      *(uint1*)(&(__24.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__26.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__27.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_29 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __24;
+  for (int i_40 = 0; i_40 < 4; ++i_40) {
+    uint4 __35;
+      uint4 v__40 = *(uint4*)(q_unit + (i_40 * 8));
+      uint4 v__41 = *(uint4*)(kept + (i_40 * 8));
+      *(uint1*)(&(__35.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.x)))));
+      *(uint1*)(&(__35.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.y)))));
+      *(uint1*)(&(__35.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.z)))));
+      *(uint1*)(&(__35.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_40 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __35;
   }
   #pragma unroll
-  for (int i_30 = 0; i_30 < 4; ++i_30) {
-    uint4 __25;
-      uint4 v__28 = *(uint4*)(k_unit + (i_30 * 8));
-      uint4 v__29 = *(uint4*)(kept + (i_30 * 8));
-      *(uint1*)(&(__25.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.x)))));
-      *(uint1*)(&(__25.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.y)))));
-      *(uint1*)(&(__25.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.z)))));
-      *(uint1*)(&(__25.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__28.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__29.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_30 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __25;
+  for (int i_41 = 0; i_41 < 4; ++i_41) {
+    uint4 __36;
+      uint4 v__42 = *(uint4*)(k_unit + (i_41 * 8));
+      uint4 v__43 = *(uint4*)(kept + (i_41 * 8));
+      *(uint1*)(&(__36.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.x)))));
+      *(uint1*)(&(__36.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.y)))));
+      *(uint1*)(&(__36.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.z)))));
+      *(uint1*)(&(__36.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_41 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __36;
   }
   {
     tl::GmmaDescriptor desc_a;
@@ -620,79 +816,79 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_31 = 0; i_31 < 8; ++i_31) {
-    float condval_18;
-    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_31 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_31 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_31 & 1))) == 1)) {
-      condval_18 = of_q[i_31];
+  for (int i_42 = 0; i_42 < 8; ++i_42) {
+    float condval_25;
+    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_42 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_42 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_42 & 1))) == 1)) {
+      condval_25 = of_q[i_42];
     } else {
-      condval_18 = pairs_q[i_31];
+      condval_25 = pairs_q[i_42];
     }
-    pairs_q[i_31] = condval_18;
-    float condval_19;
-    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_31 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_31 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_31 & 1))) == 1)) {
-      condval_19 = of_k[i_31];
+    pairs_q[i_42] = condval_25;
+    float condval_26;
+    if ((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_42 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_42 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_42 & 1))) == 1)) {
+      condval_26 = of_k[i_42];
     } else {
-      condval_19 = pairs_k[i_31];
+      condval_26 = pairs_k[i_42];
     }
-    pairs_k[i_31] = condval_19;
+    pairs_k[i_42] = condval_26;
   }
   #pragma unroll
-  for (int i_32 = 0; i_32 < 8; ++i_32) {
+  for (int i_43 = 0; i_43 < 8; ++i_43) {
     float G_local_cast_2[4];
     float G_local_cast_3[4];
-    *(float4*)(G_local_cast_2 + 0) = *(float4*)(((float*)G) + (((((i_32 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_32 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    *(float4*)(G_local_cast_3 + 0) = *(float4*)(((float*)G) + ((((((i_32 >> 1) * 4096) + ((((int)threadIdx.x) >> 7) * 1024)) + ((i_32 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 256));
-    uint2 __26;
-    float4 __27;
-    float4 __28;
-      float condval_20;
+    *(float4*)(G_local_cast_2 + 0) = *(float4*)(((float*)G) + (((((i_43 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_43 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    *(float4*)(G_local_cast_3 + 0) = *(float4*)(((float*)G) + ((((((i_43 >> 1) * 4096) + ((((int)threadIdx.x) >> 7) * 1024)) + ((i_43 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 256));
+    uint2 __37;
+    float4 __38;
+    float4 __39;
+      float condval_27;
       if ((((((int)threadIdx.x) & 127) >> 6) == 1)) {
-        condval_20 = 0x1p+0f/*1.000000e+00*/;
+        condval_27 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_20 = -0x1p+0f/*-1.000000e+00*/;
+        condval_27 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__30 = make_float4(condval_20, condval_20, condval_20, condval_20);
-      float4 __29;
-        float4 v__31 = *(float4*)(G_local_cast_2 + 0);
-        float4 v__32 = *(float4*)(G_local_cast_3 + 0);
-        __29.x = (v__31.x-v__32.x);
-        __29.y = (v__31.y-v__32.y);
-        __29.z = (v__31.z-v__32.z);
-        __29.w = (v__31.w-v__32.w);
-      __28.x = (v__30.x*__29.x);
-      __28.y = (v__30.y*__29.y);
-      __28.z = (v__30.z*__29.z);
-      __28.w = (v__30.w*__29.w);
-    __27.x = exp2f(__28.x);
-    __27.y = exp2f(__28.y);
-    __27.z = exp2f(__28.z);
-    __27.w = exp2f(__28.w);
-    ((half2*)(&__26))[0] = __float22half2_rn(((float2*)(&__27))[0]);
-    ((half2*)(&__26))[1] = __float22half2_rn(((float2*)(&__27))[1]);
-    *(uint2*)(kept + (i_32 * 4)) = __26;
+      float4 v__44 = make_float4(condval_27, condval_27, condval_27, condval_27);
+      float4 __40;
+        float4 v__45 = *(float4*)(G_local_cast_2 + 0);
+        float4 v__46 = *(float4*)(G_local_cast_3 + 0);
+        __40.x = (v__45.x-v__46.x);
+        __40.y = (v__45.y-v__46.y);
+        __40.z = (v__45.z-v__46.z);
+        __40.w = (v__45.w-v__46.w);
+      __39.x = (v__44.x*__40.x);
+      __39.y = (v__44.y*__40.y);
+      __39.z = (v__44.z*__40.z);
+      __39.w = (v__44.w*__40.w);
+    __38.x = exp2f(__39.x);
+    __38.y = exp2f(__39.y);
+    __38.z = exp2f(__39.z);
+    __38.w = exp2f(__39.w);
+    ((half2*)(&__37))[0] = __float22half2_rn(((float2*)(&__38))[0]);
+    ((half2*)(&__37))[1] = __float22half2_rn(((float2*)(&__38))[1]);
+    *(uint2*)(kept + (i_43 * 4)) = __37;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_33 = 0; i_33 < 4; ++i_33) {
-    uint4 __30;
-      uint4 v__33 = *(uint4*)(q_unit + (i_33 * 8));
-      uint4 v__34 = *(uint4*)(kept + (i_33 * 8));
-      *(uint1*)(&(__30.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.x)))));
-      *(uint1*)(&(__30.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.y)))));
-      *(uint1*)(&(__30.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.z)))));
-      *(uint1*)(&(__30.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__33.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__34.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_33 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __30;
+  for (int i_44 = 0; i_44 < 4; ++i_44) {
+    uint4 __41;
+      uint4 v__47 = *(uint4*)(q_unit + (i_44 * 8));
+      uint4 v__48 = *(uint4*)(kept + (i_44 * 8));
+      *(uint1*)(&(__41.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.x)))));
+      *(uint1*)(&(__41.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.y)))));
+      *(uint1*)(&(__41.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.z)))));
+      *(uint1*)(&(__41.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_44 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __41;
   }
   #pragma unroll
-  for (int i_34 = 0; i_34 < 4; ++i_34) {
-    uint4 __31;
-      uint4 v__35 = *(uint4*)(k_unit + (i_34 * 8));
-      uint4 v__36 = *(uint4*)(kept + (i_34 * 8));
-      *(uint1*)(&(__31.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.x)))));
-      *(uint1*)(&(__31.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.y)))));
-      *(uint1*)(&(__31.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.z)))));
-      *(uint1*)(&(__31.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__35.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__36.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_34 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __31;
+  for (int i_45 = 0; i_45 < 4; ++i_45) {
+    uint4 __42;
+      uint4 v__49 = *(uint4*)(k_unit + (i_45 * 8));
+      uint4 v__50 = *(uint4*)(kept + (i_45 * 8));
+      *(uint1*)(&(__42.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.x)))));
+      *(uint1*)(&(__42.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.y)))));
+      *(uint1*)(&(__42.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.z)))));
+      *(uint1*)(&(__42.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_45 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __42;
   }
   {
     tl::GmmaDescriptor desc_a_2;
@@ -726,79 +922,79 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_35 = 0; i_35 < 8; ++i_35) {
-    float condval_21;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_35 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_35 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_35 & 1))) >> 1) == 1)) {
-      condval_21 = of_q[i_35];
+  for (int i_46 = 0; i_46 < 8; ++i_46) {
+    float condval_28;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_46 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_46 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_46 & 1))) >> 1) == 1)) {
+      condval_28 = of_q[i_46];
     } else {
-      condval_21 = pairs_q[i_35];
+      condval_28 = pairs_q[i_46];
     }
-    pairs_q[i_35] = condval_21;
-    float condval_22;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_35 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_35 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_35 & 1))) >> 1) == 1)) {
-      condval_22 = of_k[i_35];
+    pairs_q[i_46] = condval_28;
+    float condval_29;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_46 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_46 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_46 & 1))) >> 1) == 1)) {
+      condval_29 = of_k[i_46];
     } else {
-      condval_22 = pairs_k[i_35];
+      condval_29 = pairs_k[i_46];
     }
-    pairs_k[i_35] = condval_22;
+    pairs_k[i_46] = condval_29;
   }
   #pragma unroll
-  for (int i_36 = 0; i_36 < 8; ++i_36) {
+  for (int i_47 = 0; i_47 < 8; ++i_47) {
     float G_local_cast_4[4];
     float G_local_cast_5[4];
-    *(float4*)(G_local_cast_4 + 0) = *(float4*)(((float*)G) + (((((i_36 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_36 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    *(float4*)(G_local_cast_5 + 0) = *(float4*)(((float*)G) + ((((((i_36 >> 1) * 4096) + ((((int)threadIdx.x) >> 8) * 2048)) + ((i_36 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 768));
-    uint2 __32;
-    float4 __33;
-    float4 __34;
-      float condval_23;
+    *(float4*)(G_local_cast_4 + 0) = *(float4*)(((float*)G) + (((((i_47 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_47 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    *(float4*)(G_local_cast_5 + 0) = *(float4*)(((float*)G) + ((((((i_47 >> 1) * 4096) + ((((int)threadIdx.x) >> 8) * 2048)) + ((i_47 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 768));
+    uint2 __43;
+    float4 __44;
+    float4 __45;
+      float condval_30;
       if ((((((int)threadIdx.x) & 255) >> 7) == 1)) {
-        condval_23 = 0x1p+0f/*1.000000e+00*/;
+        condval_30 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_23 = -0x1p+0f/*-1.000000e+00*/;
+        condval_30 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__37 = make_float4(condval_23, condval_23, condval_23, condval_23);
-      float4 __35;
-        float4 v__38 = *(float4*)(G_local_cast_4 + 0);
-        float4 v__39 = *(float4*)(G_local_cast_5 + 0);
-        __35.x = (v__38.x-v__39.x);
-        __35.y = (v__38.y-v__39.y);
-        __35.z = (v__38.z-v__39.z);
-        __35.w = (v__38.w-v__39.w);
-      __34.x = (v__37.x*__35.x);
-      __34.y = (v__37.y*__35.y);
-      __34.z = (v__37.z*__35.z);
-      __34.w = (v__37.w*__35.w);
-    __33.x = exp2f(__34.x);
-    __33.y = exp2f(__34.y);
-    __33.z = exp2f(__34.z);
-    __33.w = exp2f(__34.w);
-    ((half2*)(&__32))[0] = __float22half2_rn(((float2*)(&__33))[0]);
-    ((half2*)(&__32))[1] = __float22half2_rn(((float2*)(&__33))[1]);
-    *(uint2*)(kept + (i_36 * 4)) = __32;
+      float4 v__51 = make_float4(condval_30, condval_30, condval_30, condval_30);
+      float4 __46;
+        float4 v__52 = *(float4*)(G_local_cast_4 + 0);
+        float4 v__53 = *(float4*)(G_local_cast_5 + 0);
+        __46.x = (v__52.x-v__53.x);
+        __46.y = (v__52.y-v__53.y);
+        __46.z = (v__52.z-v__53.z);
+        __46.w = (v__52.w-v__53.w);
+      __45.x = (v__51.x*__46.x);
+      __45.y = (v__51.y*__46.y);
+      __45.z = (v__51.z*__46.z);
+      __45.w = (v__51.w*__46.w);
+    __44.x = exp2f(__45.x);
+    __44.y = exp2f(__45.y);
+    __44.z = exp2f(__45.z);
+    __44.w = exp2f(__45.w);
+    ((half2*)(&__43))[0] = __float22half2_rn(((float2*)(&__44))[0]);
+    ((half2*)(&__43))[1] = __float22half2_rn(((float2*)(&__44))[1]);
+    *(uint2*)(kept + (i_47 * 4)) = __43;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_37 = 0; i_37 < 4; ++i_37) {
-    uint4 __36;
-      uint4 v__40 = *(uint4*)(q_unit + (i_37 * 8));
-      uint4 v__41 = *(uint4*)(kept + (i_37 * 8));
-      *(uint1*)(&(__36.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.x)))));
-      *(uint1*)(&(__36.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.y)))));
-      *(uint1*)(&(__36.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.z)))));
-      *(uint1*)(&(__36.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__40.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__41.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_37 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __36;
+  for (int i_48 = 0; i_48 < 4; ++i_48) {
+    uint4 __47;
+      uint4 v__54 = *(uint4*)(q_unit + (i_48 * 8));
+      uint4 v__55 = *(uint4*)(kept + (i_48 * 8));
+      *(uint1*)(&(__47.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.x)))));
+      *(uint1*)(&(__47.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.y)))));
+      *(uint1*)(&(__47.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.z)))));
+      *(uint1*)(&(__47.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_48 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __47;
   }
   #pragma unroll
-  for (int i_38 = 0; i_38 < 4; ++i_38) {
-    uint4 __37;
-      uint4 v__42 = *(uint4*)(k_unit + (i_38 * 8));
-      uint4 v__43 = *(uint4*)(kept + (i_38 * 8));
-      *(uint1*)(&(__37.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.x)))));
-      *(uint1*)(&(__37.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.y)))));
-      *(uint1*)(&(__37.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.z)))));
-      *(uint1*)(&(__37.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__42.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__43.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_38 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __37;
+  for (int i_49 = 0; i_49 < 4; ++i_49) {
+    uint4 __48;
+      uint4 v__56 = *(uint4*)(k_unit + (i_49 * 8));
+      uint4 v__57 = *(uint4*)(kept + (i_49 * 8));
+      *(uint1*)(&(__48.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.x)))));
+      *(uint1*)(&(__48.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.y)))));
+      *(uint1*)(&(__48.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.z)))));
+      *(uint1*)(&(__48.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_49 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __48;
   }
   {
     tl::GmmaDescriptor desc_a_4;
@@ -832,79 +1028,79 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_39 = 0; i_39 < 8; ++i_39) {
-    float condval_24;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_39 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_39 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_39 & 1))) >> 2) == 1)) {
-      condval_24 = of_q[i_39];
+  for (int i_50 = 0; i_50 < 8; ++i_50) {
+    float condval_31;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_50 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_50 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_50 & 1))) >> 2) == 1)) {
+      condval_31 = of_q[i_50];
     } else {
-      condval_24 = pairs_q[i_39];
+      condval_31 = pairs_q[i_50];
     }
-    pairs_q[i_39] = condval_24;
-    float condval_25;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_39 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_39 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_39 & 1))) >> 2) == 1)) {
-      condval_25 = of_k[i_39];
+    pairs_q[i_50] = condval_31;
+    float condval_32;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_50 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_50 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_50 & 1))) >> 2) == 1)) {
+      condval_32 = of_k[i_50];
     } else {
-      condval_25 = pairs_k[i_39];
+      condval_32 = pairs_k[i_50];
     }
-    pairs_k[i_39] = condval_25;
+    pairs_k[i_50] = condval_32;
   }
   #pragma unroll
-  for (int i_40 = 0; i_40 < 8; ++i_40) {
+  for (int i_51 = 0; i_51 < 8; ++i_51) {
     float G_local_cast_6[4];
     float G_local_cast_7[4];
-    *(float4*)(G_local_cast_6 + 0) = *(float4*)(((float*)G) + (((((i_40 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_40 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    *(float4*)(G_local_cast_7 + 0) = *(float4*)(((float*)G) + (((((i_40 >> 1) * 4096) + ((i_40 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 1792));
-    uint2 __38;
-    float4 __39;
-    float4 __40;
-      float condval_26;
+    *(float4*)(G_local_cast_6 + 0) = *(float4*)(((float*)G) + (((((i_51 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_51 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    *(float4*)(G_local_cast_7 + 0) = *(float4*)(((float*)G) + (((((i_51 >> 1) * 4096) + ((i_51 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 1792));
+    uint2 __49;
+    float4 __50;
+    float4 __51;
+      float condval_33;
       if (((((int)threadIdx.x) >> 8) == 1)) {
-        condval_26 = 0x1p+0f/*1.000000e+00*/;
+        condval_33 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_26 = -0x1p+0f/*-1.000000e+00*/;
+        condval_33 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__44 = make_float4(condval_26, condval_26, condval_26, condval_26);
-      float4 __41;
-        float4 v__45 = *(float4*)(G_local_cast_6 + 0);
-        float4 v__46 = *(float4*)(G_local_cast_7 + 0);
-        __41.x = (v__45.x-v__46.x);
-        __41.y = (v__45.y-v__46.y);
-        __41.z = (v__45.z-v__46.z);
-        __41.w = (v__45.w-v__46.w);
-      __40.x = (v__44.x*__41.x);
-      __40.y = (v__44.y*__41.y);
-      __40.z = (v__44.z*__41.z);
-      __40.w = (v__44.w*__41.w);
-    __39.x = exp2f(__40.x);
-    __39.y = exp2f(__40.y);
-    __39.z = exp2f(__40.z);
-    __39.w = exp2f(__40.w);
-    ((half2*)(&__38))[0] = __float22half2_rn(((float2*)(&__39))[0]);
-    ((half2*)(&__38))[1] = __float22half2_rn(((float2*)(&__39))[1]);
-    *(uint2*)(kept + (i_40 * 4)) = __38;
+      float4 v__58 = make_float4(condval_33, condval_33, condval_33, condval_33);
+      float4 __52;
+        float4 v__59 = *(float4*)(G_local_cast_6 + 0);
+        float4 v__60 = *(float4*)(G_local_cast_7 + 0);
+        __52.x = (v__59.x-v__60.x);
+        __52.y = (v__59.y-v__60.y);
+        __52.z = (v__59.z-v__60.z);
+        __52.w = (v__59.w-v__60.w);
+      __51.x = (v__58.x*__52.x);
+      __51.y = (v__58.y*__52.y);
+      __51.z = (v__58.z*__52.z);
+      __51.w = (v__58.w*__52.w);
+    __50.x = exp2f(__51.x);
+    __50.y = exp2f(__51.y);
+    __50.z = exp2f(__51.z);
+    __50.w = exp2f(__51.w);
+    ((half2*)(&__49))[0] = __float22half2_rn(((float2*)(&__50))[0]);
+    ((half2*)(&__49))[1] = __float22half2_rn(((float2*)(&__50))[1]);
+    *(uint2*)(kept + (i_51 * 4)) = __49;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_41 = 0; i_41 < 4; ++i_41) {
-    uint4 __42;
-      uint4 v__47 = *(uint4*)(q_unit + (i_41 * 8));
-      uint4 v__48 = *(uint4*)(kept + (i_41 * 8));
-      *(uint1*)(&(__42.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.x)))));
-      *(uint1*)(&(__42.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.y)))));
-      *(uint1*)(&(__42.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.z)))));
-      *(uint1*)(&(__42.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__47.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__48.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_41 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __42;
+  for (int i_52 = 0; i_52 < 4; ++i_52) {
+    uint4 __53;
+      uint4 v__61 = *(uint4*)(q_unit + (i_52 * 8));
+      uint4 v__62 = *(uint4*)(kept + (i_52 * 8));
+      *(uint1*)(&(__53.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.x)))));
+      *(uint1*)(&(__53.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.y)))));
+      *(uint1*)(&(__53.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.z)))));
+      *(uint1*)(&(__53.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__61.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__62.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_52 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __53;
   }
   #pragma unroll
-  for (int i_42 = 0; i_42 < 4; ++i_42) {
-    uint4 __43;
-      uint4 v__49 = *(uint4*)(k_unit + (i_42 * 8));
-      uint4 v__50 = *(uint4*)(kept + (i_42 * 8));
-      *(uint1*)(&(__43.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.x)))));
-      *(uint1*)(&(__43.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.y)))));
-      *(uint1*)(&(__43.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.z)))));
-      *(uint1*)(&(__43.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__49.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__50.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_42 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __43;
+  for (int i_53 = 0; i_53 < 4; ++i_53) {
+    uint4 __54;
+      uint4 v__63 = *(uint4*)(k_unit + (i_53 * 8));
+      uint4 v__64 = *(uint4*)(kept + (i_53 * 8));
+      *(uint1*)(&(__54.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.x)))));
+      *(uint1*)(&(__54.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.y)))));
+      *(uint1*)(&(__54.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.z)))));
+      *(uint1*)(&(__54.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__63.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__64.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_53 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __54;
   }
   {
     tl::GmmaDescriptor desc_a_6;
@@ -938,79 +1134,79 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_43 = 0; i_43 < 8; ++i_43) {
-    float condval_27;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_43 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_43 & 1))) >> 3) == 1)) {
-      condval_27 = of_q[i_43];
+  for (int i_54 = 0; i_54 < 8; ++i_54) {
+    float condval_34;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_54 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_54 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_54 & 1))) >> 3) == 1)) {
+      condval_34 = of_q[i_54];
     } else {
-      condval_27 = pairs_q[i_43];
+      condval_34 = pairs_q[i_54];
     }
-    pairs_q[i_43] = condval_27;
-    float condval_28;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_43 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_43 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_43 & 1))) >> 3) == 1)) {
-      condval_28 = of_k[i_43];
+    pairs_q[i_54] = condval_34;
+    float condval_35;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_54 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_54 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_54 & 1))) >> 3) == 1)) {
+      condval_35 = of_k[i_54];
     } else {
-      condval_28 = pairs_k[i_43];
+      condval_35 = pairs_k[i_54];
     }
-    pairs_k[i_43] = condval_28;
+    pairs_k[i_54] = condval_35;
   }
   #pragma unroll
-  for (int i_44 = 0; i_44 < 8; ++i_44) {
+  for (int i_55 = 0; i_55 < 8; ++i_55) {
     float G_local_cast_8[4];
     float G_local_cast_9[4];
-    *(float4*)(G_local_cast_8 + 0) = *(float4*)(((float*)G) + (((((i_44 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_44 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    *(float4*)(G_local_cast_9 + 0) = *(float4*)(((float*)G) + (((((i_44 >> 2) * 8192) + ((i_44 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 3840));
-    uint2 __44;
-    float4 __45;
-    float4 __46;
-      float condval_29;
-      if ((((i_44 & 3) >> 1) == 1)) {
-        condval_29 = 0x1p+0f/*1.000000e+00*/;
+    *(float4*)(G_local_cast_8 + 0) = *(float4*)(((float*)G) + (((((i_55 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_55 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    *(float4*)(G_local_cast_9 + 0) = *(float4*)(((float*)G) + (((((i_55 >> 2) * 8192) + ((i_55 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)) + 3840));
+    uint2 __55;
+    float4 __56;
+    float4 __57;
+      float condval_36;
+      if ((((i_55 & 3) >> 1) == 1)) {
+        condval_36 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_29 = -0x1p+0f/*-1.000000e+00*/;
+        condval_36 = -0x1p+0f/*-1.000000e+00*/;
       }
-      float4 v__51 = make_float4(condval_29, condval_29, condval_29, condval_29);
-      float4 __47;
-        float4 v__52 = *(float4*)(G_local_cast_8 + 0);
-        float4 v__53 = *(float4*)(G_local_cast_9 + 0);
-        __47.x = (v__52.x-v__53.x);
-        __47.y = (v__52.y-v__53.y);
-        __47.z = (v__52.z-v__53.z);
-        __47.w = (v__52.w-v__53.w);
-      __46.x = (v__51.x*__47.x);
-      __46.y = (v__51.y*__47.y);
-      __46.z = (v__51.z*__47.z);
-      __46.w = (v__51.w*__47.w);
-    __45.x = exp2f(__46.x);
-    __45.y = exp2f(__46.y);
-    __45.z = exp2f(__46.z);
-    __45.w = exp2f(__46.w);
-    ((half2*)(&__44))[0] = __float22half2_rn(((float2*)(&__45))[0]);
-    ((half2*)(&__44))[1] = __float22half2_rn(((float2*)(&__45))[1]);
-    *(uint2*)(kept + (i_44 * 4)) = __44;
+      float4 v__65 = make_float4(condval_36, condval_36, condval_36, condval_36);
+      float4 __58;
+        float4 v__66 = *(float4*)(G_local_cast_8 + 0);
+        float4 v__67 = *(float4*)(G_local_cast_9 + 0);
+        __58.x = (v__66.x-v__67.x);
+        __58.y = (v__66.y-v__67.y);
+        __58.z = (v__66.z-v__67.z);
+        __58.w = (v__66.w-v__67.w);
+      __57.x = (v__65.x*__58.x);
+      __57.y = (v__65.y*__58.y);
+      __57.z = (v__65.z*__58.z);
+      __57.w = (v__65.w*__58.w);
+    __56.x = exp2f(__57.x);
+    __56.y = exp2f(__57.y);
+    __56.z = exp2f(__57.z);
+    __56.w = exp2f(__57.w);
+    ((half2*)(&__55))[0] = __float22half2_rn(((float2*)(&__56))[0]);
+    ((half2*)(&__55))[1] = __float22half2_rn(((float2*)(&__56))[1]);
+    *(uint2*)(kept + (i_55 * 4)) = __55;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_45 = 0; i_45 < 4; ++i_45) {
-    uint4 __48;
-      uint4 v__54 = *(uint4*)(q_unit + (i_45 * 8));
-      uint4 v__55 = *(uint4*)(kept + (i_45 * 8));
-      *(uint1*)(&(__48.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.x)))));
-      *(uint1*)(&(__48.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.y)))));
-      *(uint1*)(&(__48.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.z)))));
-      *(uint1*)(&(__48.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__54.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__55.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_45 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __48;
+  for (int i_56 = 0; i_56 < 4; ++i_56) {
+    uint4 __59;
+      uint4 v__68 = *(uint4*)(q_unit + (i_56 * 8));
+      uint4 v__69 = *(uint4*)(kept + (i_56 * 8));
+      *(uint1*)(&(__59.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.x)))));
+      *(uint1*)(&(__59.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.y)))));
+      *(uint1*)(&(__59.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.z)))));
+      *(uint1*)(&(__59.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__68.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__69.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_56 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __59;
   }
   #pragma unroll
-  for (int i_46 = 0; i_46 < 4; ++i_46) {
-    uint4 __49;
-      uint4 v__56 = *(uint4*)(k_unit + (i_46 * 8));
-      uint4 v__57 = *(uint4*)(kept + (i_46 * 8));
-      *(uint1*)(&(__49.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.x)))));
-      *(uint1*)(&(__49.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.y)))));
-      *(uint1*)(&(__49.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.z)))));
-      *(uint1*)(&(__49.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__56.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__57.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_46 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __49;
+  for (int i_57 = 0; i_57 < 4; ++i_57) {
+    uint4 __60;
+      uint4 v__70 = *(uint4*)(k_unit + (i_57 * 8));
+      uint4 v__71 = *(uint4*)(kept + (i_57 * 8));
+      *(uint1*)(&(__60.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.x)))));
+      *(uint1*)(&(__60.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.y)))));
+      *(uint1*)(&(__60.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.z)))));
+      *(uint1*)(&(__60.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__70.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__71.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_57 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __60;
   }
   {
     tl::GmmaDescriptor desc_a_8;
@@ -1044,73 +1240,73 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_47 = 0; i_47 < 8; ++i_47) {
-    float condval_30;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_47 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_47 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_47 & 1))) >> 4) == 1)) {
-      condval_30 = of_q[i_47];
+  for (int i_58 = 0; i_58 < 8; ++i_58) {
+    float condval_37;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_58 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_58 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_58 & 1))) >> 4) == 1)) {
+      condval_37 = of_q[i_58];
     } else {
-      condval_30 = pairs_q[i_47];
+      condval_37 = pairs_q[i_58];
     }
-    pairs_q[i_47] = condval_30;
-    float condval_31;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_47 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_47 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_47 & 1))) >> 4) == 1)) {
-      condval_31 = of_k[i_47];
+    pairs_q[i_58] = condval_37;
+    float condval_38;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_58 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_58 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_58 & 1))) >> 4) == 1)) {
+      condval_38 = of_k[i_58];
     } else {
-      condval_31 = pairs_k[i_47];
+      condval_38 = pairs_k[i_58];
     }
-    pairs_k[i_47] = condval_31;
+    pairs_k[i_58] = condval_38;
   }
   #pragma unroll
-  for (int i_48 = 0; i_48 < 8; ++i_48) {
+  for (int i_59 = 0; i_59 < 8; ++i_59) {
     float G_local_cast_10[4];
     float G_local_cast_11[4];
-    *(float4*)(G_local_cast_10 + 0) = *(float4*)(((float*)G) + ((((i_48 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 7936));
-    *(float4*)(G_local_cast_11 + 0) = *(float4*)(((float*)G) + (((((i_48 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_48 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    uint2 __50;
-    float4 __51;
-    float4 condval_32;
-    if ((i_48 < 4)) {
-      float4 __52;
-        float4 v__58 = *(float4*)(G_local_cast_10 + 0);
-        float4 v__59 = *(float4*)(G_local_cast_11 + 0);
-        __52.x = (v__58.x-v__59.x);
-        __52.y = (v__58.y-v__59.y);
-        __52.z = (v__58.z-v__59.z);
-        __52.w = (v__58.w-v__59.w);
-      condval_32 = __52;
+    *(float4*)(G_local_cast_10 + 0) = *(float4*)(((float*)G) + ((((i_59 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 7936));
+    *(float4*)(G_local_cast_11 + 0) = *(float4*)(((float*)G) + (((((i_59 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_59 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    uint2 __61;
+    float4 __62;
+    float4 condval_39;
+    if ((i_59 < 4)) {
+      float4 __63;
+        float4 v__72 = *(float4*)(G_local_cast_10 + 0);
+        float4 v__73 = *(float4*)(G_local_cast_11 + 0);
+        __63.x = (v__72.x-v__73.x);
+        __63.y = (v__72.y-v__73.y);
+        __63.z = (v__72.z-v__73.z);
+        __63.w = (v__72.w-v__73.w);
+      condval_39 = __63;
     } else {
-      condval_32 = *(float4*)(G_local_cast_11 + 0);
+      condval_39 = *(float4*)(G_local_cast_11 + 0);
     }
-    __51.x = exp2f(condval_32.x);
-    __51.y = exp2f(condval_32.y);
-    __51.z = exp2f(condval_32.z);
-    __51.w = exp2f(condval_32.w);
-    ((half2*)(&__50))[0] = __float22half2_rn(((float2*)(&__51))[0]);
-    ((half2*)(&__50))[1] = __float22half2_rn(((float2*)(&__51))[1]);
-    *(uint2*)(kept + (i_48 * 4)) = __50;
+    __62.x = exp2f(condval_39.x);
+    __62.y = exp2f(condval_39.y);
+    __62.z = exp2f(condval_39.z);
+    __62.w = exp2f(condval_39.w);
+    ((half2*)(&__61))[0] = __float22half2_rn(((float2*)(&__62))[0]);
+    ((half2*)(&__61))[1] = __float22half2_rn(((float2*)(&__62))[1]);
+    *(uint2*)(kept + (i_59 * 4)) = __61;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_49 = 0; i_49 < 4; ++i_49) {
-    uint4 __53;
-      uint4 v__60 = *(uint4*)(q_unit + (i_49 * 8));
-      uint4 v__61 = *(uint4*)(kept + (i_49 * 8));
-      *(uint1*)(&(__53.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.x)))));
-      *(uint1*)(&(__53.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.y)))));
-      *(uint1*)(&(__53.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.z)))));
-      *(uint1*)(&(__53.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__60.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__61.w)))));
-    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_49 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __53;
+  for (int i_60 = 0; i_60 < 4; ++i_60) {
+    uint4 __64;
+      uint4 v__74 = *(uint4*)(q_unit + (i_60 * 8));
+      uint4 v__75 = *(uint4*)(kept + (i_60 * 8));
+      *(uint1*)(&(__64.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.x)))));
+      *(uint1*)(&(__64.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.y)))));
+      *(uint1*)(&(__64.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.z)))));
+      *(uint1*)(&(__64.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__74.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__75.w)))));
+    *(uint4*)(((half_t*)rows_q) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_60 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __64;
   }
   #pragma unroll
-  for (int i_50 = 0; i_50 < 4; ++i_50) {
-    uint4 __54;
-      uint4 v__62 = *(uint4*)(k_unit + (i_50 * 8));
-      uint4 v__63 = *(uint4*)(kept + (i_50 * 8));
-      *(uint1*)(&(__54.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.x)))));
-      *(uint1*)(&(__54.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.y)))));
-      *(uint1*)(&(__54.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.z)))));
-      *(uint1*)(&(__54.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__62.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__63.w)))));
-    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_50 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __54;
+  for (int i_61 = 0; i_61 < 4; ++i_61) {
+    uint4 __65;
+      uint4 v__76 = *(uint4*)(k_unit + (i_61 * 8));
+      uint4 v__77 = *(uint4*)(kept + (i_61 * 8));
+      *(uint1*)(&(__65.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.x)))));
+      *(uint1*)(&(__65.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.y)))));
+      *(uint1*)(&(__65.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.z)))));
+      *(uint1*)(&(__65.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__76.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__77.w)))));
+    *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_61 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __65;
   }
   {
     tl::GmmaDescriptor desc_a_10;
@@ -1144,56 +1340,56 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   tl::wait_wgmma<0>();
   #pragma unroll
-  for (int i_51 = 0; i_51 < 8; ++i_51) {
-    float condval_33;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_51 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_51 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_51 & 1))) >> 5) == 1)) {
-      condval_33 = of_q[i_51];
+  for (int i_62 = 0; i_62 < 8; ++i_62) {
+    float condval_40;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_62 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_62 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_62 & 1))) >> 5) == 1)) {
+      condval_40 = of_q[i_62];
     } else {
-      condval_33 = pairs_q[i_51];
+      condval_40 = pairs_q[i_62];
     }
-    pairs_q[i_51] = condval_33;
-    float condval_34;
-    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_51 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_51 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_51 & 1))) >> 5) == 1)) {
-      condval_34 = of_k[i_51];
+    pairs_q[i_62] = condval_40;
+    float condval_41;
+    if (((((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_62 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) ^ (((((((int)threadIdx.x) >> 7) * 16) + ((i_62 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_62 & 1))) >> 5) == 1)) {
+      condval_41 = of_k[i_62];
     } else {
-      condval_34 = pairs_k[i_51];
+      condval_41 = pairs_k[i_62];
     }
-    pairs_k[i_51] = condval_34;
+    pairs_k[i_62] = condval_41;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_52 = 0; i_52 < 8; ++i_52) {
-    float condval_35;
-    if (((((((((int)threadIdx.x) >> 7) * 16) + ((i_52 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
-      condval_35 = pairs_q[i_52];
+  for (int i_63 = 0; i_63 < 8; ++i_63) {
+    float condval_42;
+    if (((((((((int)threadIdx.x) >> 7) * 16) + ((i_63 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_63 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
+      condval_42 = pairs_q[i_63];
     } else {
-      float condval_36;
-      if (((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) == (((((((int)threadIdx.x) >> 7) * 16) + ((i_52 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1)))) {
-        condval_36 = ((float*)owns)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_52 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))];
+      float condval_43;
+      if (((((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_63 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) == (((((((int)threadIdx.x) >> 7) * 16) + ((i_63 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1)))) {
+        condval_43 = ((float*)owns)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_63 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))];
       } else {
-        condval_36 = 0x0p+0f/*0.000000e+00*/;
+        condval_43 = 0x0p+0f/*0.000000e+00*/;
       }
-      condval_35 = condval_36;
+      condval_42 = condval_43;
     }
-    ((half_t*)M)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_52 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((((((((int)threadIdx.x) >> 7) * 16) + ((i_52 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1)) >> 5) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + ((((i_52 >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_52 & 1))] = ((half_t)condval_35);
+    ((half_t*)M)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_63 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((((((((int)threadIdx.x) >> 7) * 16) + ((i_63 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1)) >> 5) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + ((((i_63 >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1))] = ((half_t)condval_42);
   }
   #pragma unroll
-  for (int i_53 = 0; i_53 < 8; ++i_53) {
-    float condval_37;
-    if (((((((((int)threadIdx.x) >> 7) * 16) + ((i_53 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_53 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_53 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
-      condval_37 = (((float*)weights)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_53 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] * pairs_k[i_53]);
+  for (int i_64 = 0; i_64 < 8; ++i_64) {
+    float condval_44;
+    if (((((((((int)threadIdx.x) >> 7) * 16) + ((i_64 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_64 & 1)) < (((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_64 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)))) {
+      condval_44 = (((float*)betas)[(((((((int)threadIdx.x) & 127) >> 5) * 16) + (((i_64 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] * pairs_k[i_64]);
     } else {
-      condval_37 = 0x0p+0f/*0.000000e+00*/;
+      condval_44 = 0x0p+0f/*0.000000e+00*/;
     }
-    pairs_k[i_53] = condval_37;
+    pairs_k[i_64] = condval_44;
   }
   __syncthreads();
   tl::ptx_stmatrix_m8n8_x4((&(((half_t*)L)[(((((((((int)threadIdx.x) & 127) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + ((((((int)threadIdx.x) >> 8) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)pairs_k[0]), ((half_t)pairs_k[1])), __pack_half2(((half_t)pairs_k[2]), ((half_t)pairs_k[3])), __pack_half2(((half_t)pairs_k[4]), ((half_t)pairs_k[5])), __pack_half2(((half_t)pairs_k[6]), ((half_t)pairs_k[7])));
   __syncthreads();
   if (((((int)threadIdx.x) & 127) >> 5) == (((int)threadIdx.x) >> 7)) {
     #pragma unroll
-    for (int i_54 = 0; i_54 < 8; ++i_54) {
-      ((float*)diagonal)[((((((((((int)threadIdx.x) & 127) >> 5) * 272) + (((i_54 & 3) >> 1) * 136)) + (((((int)threadIdx.x) & 31) >> 2) * 17)) + ((i_54 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_54 & 1))] = pairs_k[i_54];
+    for (int i_65 = 0; i_65 < 8; ++i_65) {
+      ((float*)diagonal)[((((((((((int)threadIdx.x) & 127) >> 5) * 272) + (((i_65 & 3) >> 1) * 136)) + (((((int)threadIdx.x) & 31) >> 2) * 17)) + ((i_65 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_65 & 1))] = pairs_k[i_65];
     }
   }
   half_t broadcast_var_6 = half_t(0x0p+0f/*0.000000e+00*/);
@@ -1201,123 +1397,123 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   half_t broadcast_var_7 = half_t(0x0p+0f/*0.000000e+00*/);
   *(uint4*)(((half_t*)Xt) + (((((((int)threadIdx.x) >> 3) * 64) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))) = make_uint4(__pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7), __pack_half2(broadcast_var_7, broadcast_var_7));
   #pragma unroll
-  for (int i_55 = 0; i_55 < 8; ++i_55) {
+  for (int i_66 = 0; i_66 < 8; ++i_66) {
     float G_local_cast_12[4];
     float G_local_cast_13[4];
-    *(float4*)(G_local_cast_12 + 0) = *(float4*)(((float*)G) + (((((i_55 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_55 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    *(float4*)(G_local_cast_13 + 0) = *(float4*)(((float*)G) + ((((i_55 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 7936));
+    *(float4*)(G_local_cast_12 + 0) = *(float4*)(((float*)G) + (((((i_66 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_66 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    *(float4*)(G_local_cast_13 + 0) = *(float4*)(((float*)G) + ((((i_66 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 7936));
     float broadcast_var_8 = 0x0p+0f/*0.000000e+00*/;
-    uint2 __55;
-    float4 __56;
-    float4 __57;
-      float4 v__64 = *(float4*)(G_local_cast_12 + 0);
-      float4 condval_38;
-      if ((i_55 < 4)) {
-        condval_38 = make_float4(broadcast_var_8, broadcast_var_8, broadcast_var_8, broadcast_var_8);
+    uint2 __66;
+    float4 __67;
+    float4 __68;
+      float4 v__78 = *(float4*)(G_local_cast_12 + 0);
+      float4 condval_45;
+      if ((i_66 < 4)) {
+        condval_45 = make_float4(broadcast_var_8, broadcast_var_8, broadcast_var_8, broadcast_var_8);
       } else {
-        condval_38 = *(float4*)(G_local_cast_13 + 0);
+        condval_45 = *(float4*)(G_local_cast_13 + 0);
       }
-      __57.x = (v__64.x+condval_38.x);
-      __57.y = (v__64.y+condval_38.y);
-      __57.z = (v__64.z+condval_38.z);
-      __57.w = (v__64.w+condval_38.w);
-    __56.x = exp2f(__57.x);
-    __56.y = exp2f(__57.y);
-    __56.z = exp2f(__57.z);
-    __56.w = exp2f(__57.w);
-    ((half2*)(&__55))[0] = __float22half2_rn(((float2*)(&__56))[0]);
-    ((half2*)(&__55))[1] = __float22half2_rn(((float2*)(&__56))[1]);
-    *(uint2*)(kept + (i_55 * 4)) = __55;
+      __68.x = (v__78.x+condval_45.x);
+      __68.y = (v__78.y+condval_45.y);
+      __68.z = (v__78.z+condval_45.z);
+      __68.w = (v__78.w+condval_45.w);
+    __67.x = exp2f(__68.x);
+    __67.y = exp2f(__68.y);
+    __67.z = exp2f(__68.z);
+    __67.w = exp2f(__68.w);
+    ((half2*)(&__66))[0] = __float22half2_rn(((float2*)(&__67))[0]);
+    ((half2*)(&__66))[1] = __float22half2_rn(((float2*)(&__67))[1]);
+    *(uint2*)(kept + (i_66 * 4)) = __66;
   }
   #pragma unroll
-  for (int i_56 = 0; i_56 < 4; ++i_56) {
-    uint4 __58;
-      uint4 v__65 = *(uint4*)(k_unit + (i_56 * 8));
-      uint4 v__66 = *(uint4*)(kept + (i_56 * 8));
-      *(uint1*)(&(__58.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.x)))));
-      *(uint1*)(&(__58.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.y)))));
-      *(uint1*)(&(__58.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.z)))));
-      *(uint1*)(&(__58.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__65.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__66.w)))));
-    *(uint4*)(operators + (((((int64_t)((int)blockIdx.x)) * (int64_t)49152) + (((int64_t)i_56) * (int64_t)4096)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = __58;
+  for (int i_67 = 0; i_67 < 4; ++i_67) {
+    uint4 __69;
+      uint4 v__79 = *(uint4*)(k_unit + (i_67 * 8));
+      uint4 v__80 = *(uint4*)(kept + (i_67 * 8));
+      *(uint1*)(&(__69.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.x)))));
+      *(uint1*)(&(__69.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.y)))));
+      *(uint1*)(&(__69.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.z)))));
+      *(uint1*)(&(__69.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__79.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__80.w)))));
+    *(uint4*)(operators + (((((int64_t)((int)blockIdx.x)) * (int64_t)49152) + (((int64_t)i_67) * (int64_t)4096)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = __69;
   }
   #pragma unroll
-  for (int i_57 = 0; i_57 < 4; ++i_57) {
-    uint4 __59;
-      uint4 v__67 = *(uint4*)(q_unit + (i_57 * 8));
-      uint4 v__68 = *(uint4*)(kept + (i_57 * 8));
-      *(uint1*)(&(__59.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.x)))));
-      *(uint1*)(&(__59.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.y)))));
-      *(uint1*)(&(__59.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.z)))));
-      *(uint1*)(&(__59.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__67.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__68.w)))));
-    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)49152) + (((int64_t)i_57) * (int64_t)4096)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)) = __59;
+  for (int i_68 = 0; i_68 < 4; ++i_68) {
+    uint4 __70;
+      uint4 v__81 = *(uint4*)(q_unit + (i_68 * 8));
+      uint4 v__82 = *(uint4*)(kept + (i_68 * 8));
+      *(uint1*)(&(__70.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.x)))));
+      *(uint1*)(&(__70.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.y)))));
+      *(uint1*)(&(__70.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.z)))));
+      *(uint1*)(&(__70.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__81.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__82.w)))));
+    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)49152) + (((int64_t)i_68) * (int64_t)4096)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)) = __70;
   }
   #pragma unroll
-  for (int i_58 = 0; i_58 < 8; ++i_58) {
+  for (int i_69 = 0; i_69 < 8; ++i_69) {
     float G_local_cast_14[4];
     float G_local_cast_15[4];
     float G_local_cast_16[4];
-    *(float4*)(G_local_cast_14 + 0) = *(float4*)(((float*)G) + ((((i_58 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 16128));
-    *(float4*)(G_local_cast_15 + 0) = *(float4*)(((float*)G) + (((((i_58 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_58 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
-    *(float4*)(G_local_cast_16 + 0) = *(float4*)(((float*)G) + ((((i_58 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 7936));
+    *(float4*)(G_local_cast_14 + 0) = *(float4*)(((float*)G) + ((((i_69 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 16128));
+    *(float4*)(G_local_cast_15 + 0) = *(float4*)(((float*)G) + (((((i_69 >> 1) * 4096) + ((((int)threadIdx.x) >> 5) * 256)) + ((i_69 & 1) * 128)) + ((((int)threadIdx.x) & 31) * 4)));
+    *(float4*)(G_local_cast_16 + 0) = *(float4*)(((float*)G) + ((((i_69 & 1) * 128) + ((((int)threadIdx.x) & 31) * 4)) + 7936));
     float broadcast_var_9 = 0x0p+0f/*0.000000e+00*/;
-    uint2 __60;
-    float4 __61;
-    float4 __62;
-      float4 __63;
-        float4 v__69 = *(float4*)(G_local_cast_14 + 0);
-        float4 v__70 = *(float4*)(G_local_cast_15 + 0);
-        __63.x = (v__69.x-v__70.x);
-        __63.y = (v__69.y-v__70.y);
-        __63.z = (v__69.z-v__70.z);
-        __63.w = (v__69.w-v__70.w);
-      float4 condval_39;
-      if ((i_58 < 4)) {
-        condval_39 = *(float4*)(G_local_cast_16 + 0);
+    uint2 __71;
+    float4 __72;
+    float4 __73;
+      float4 __74;
+        float4 v__83 = *(float4*)(G_local_cast_14 + 0);
+        float4 v__84 = *(float4*)(G_local_cast_15 + 0);
+        __74.x = (v__83.x-v__84.x);
+        __74.y = (v__83.y-v__84.y);
+        __74.z = (v__83.z-v__84.z);
+        __74.w = (v__83.w-v__84.w);
+      float4 condval_46;
+      if ((i_69 < 4)) {
+        condval_46 = *(float4*)(G_local_cast_16 + 0);
       } else {
-        condval_39 = make_float4(broadcast_var_9, broadcast_var_9, broadcast_var_9, broadcast_var_9);
+        condval_46 = make_float4(broadcast_var_9, broadcast_var_9, broadcast_var_9, broadcast_var_9);
       }
-      __62.x = (__63.x+condval_39.x);
-      __62.y = (__63.y+condval_39.y);
-      __62.z = (__63.z+condval_39.z);
-      __62.w = (__63.w+condval_39.w);
-    __61.x = exp2f(__62.x);
-    __61.y = exp2f(__62.y);
-    __61.z = exp2f(__62.z);
-    __61.w = exp2f(__62.w);
-    ((half2*)(&__60))[0] = __float22half2_rn(((float2*)(&__61))[0]);
-    ((half2*)(&__60))[1] = __float22half2_rn(((float2*)(&__61))[1]);
-    *(uint2*)(kept + (i_58 * 4)) = __60;
+      __73.x = (__74.x+condval_46.x);
+      __73.y = (__74.y+condval_46.y);
+      __73.z = (__74.z+condval_46.z);
+      __73.w = (__74.w+condval_46.w);
+    __72.x = exp2f(__73.x);
+    __72.y = exp2f(__73.y);
+    __72.z = exp2f(__73.z);
+    __72.w = exp2f(__73.w);
+    ((half2*)(&__71))[0] = __float22half2_rn(((float2*)(&__72))[0]);
+    ((half2*)(&__71))[1] = __float22half2_rn(((float2*)(&__72))[1]);
+    *(uint2*)(kept + (i_69 * 4)) = __71;
   }
   __syncthreads();
   #pragma unroll
-  for (int i_59 = 0; i_59 < 4; ++i_59) {
-    uint4 __64;
-      uint4 v__71 = *(uint4*)(k_unit + (i_59 * 8));
-      uint4 v__72 = *(uint4*)(kept + (i_59 * 8));
-      *(uint1*)(&(__64.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.x)))));
-      *(uint1*)(&(__64.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.y)))));
-      *(uint1*)(&(__64.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.z)))));
-      *(uint1*)(&(__64.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__71.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__72.w)))));
-    *(uint4*)(((half_t*)remaining) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_59 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __64;
+  for (int i_70 = 0; i_70 < 4; ++i_70) {
+    uint4 __75;
+      uint4 v__85 = *(uint4*)(k_unit + (i_70 * 8));
+      uint4 v__86 = *(uint4*)(kept + (i_70 * 8));
+      *(uint1*)(&(__75.x)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.x))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.x)))));
+      *(uint1*)(&(__75.y)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.y))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.y)))));
+      *(uint1*)(&(__75.z)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.z))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.z)))));
+      *(uint1*)(&(__75.w)) = tl::to_uint1(tl::mul2(tl::from_uint1<__half2>(*(uint1*)(&(v__85.w))), tl::from_uint1<__half2>(*(uint1*)(&(v__86.w)))));
+    *(uint4*)(((half_t*)remaining) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_70 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8))) = __75;
   }
   if (((int)threadIdx.x) < 64) {
     #pragma unroll
-    for (int i_60 = 0; i_60 < 16; ++i_60) {
-      float condval_40;
-      if (((((int)threadIdx.x) & 15) == i_60)) {
-        condval_40 = 0x1p+0f/*1.000000e+00*/;
+    for (int i_71 = 0; i_71 < 16; ++i_71) {
+      float condval_47;
+      if (((((int)threadIdx.x) & 15) == i_71)) {
+        condval_47 = 0x1p+0f/*1.000000e+00*/;
       } else {
-        condval_40 = 0x0p+0f/*0.000000e+00*/;
+        condval_47 = 0x0p+0f/*0.000000e+00*/;
       }
-      solution[i_60] = condval_40;
+      solution[i_71] = condval_47;
       #pragma unroll
       for (int j_1 = 0; j_1 < 16; ++j_1) {
-        if (j_1 < i_60) {
-          solution[i_60] = (solution[i_60] - (((float*)diagonal)[((((((int)threadIdx.x) >> 4) * 272) + (i_60 * 17)) + j_1)] * solution[j_1]));
+        if (j_1 < i_71) {
+          solution[i_71] = (solution[i_71] - (((float*)diagonal)[((((((int)threadIdx.x) >> 4) * 272) + (i_71 * 17)) + j_1)] * solution[j_1]));
         }
       }
-      ((half_t*)X)[(((((((((int)threadIdx.x) >> 4) * 1024) + (i_60 * 64)) + ((((((int)threadIdx.x) >> 5) + ((i_60 & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((i_60 & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (i_60 & 1)) & 1) * 8)) + (((int)threadIdx.x) & 7))] = ((half_t)solution[i_60]);
-      ((half_t*)Xt)[(((((((int)threadIdx.x) * 64) + ((((((int)threadIdx.x) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + ((((i_60 >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + (i_60 & 7))] = ((half_t)solution[i_60]);
+      ((half_t*)X)[(((((((((int)threadIdx.x) >> 4) * 1024) + (i_71 * 64)) + ((((((int)threadIdx.x) >> 5) + ((i_71 & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((i_71 & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (i_71 & 1)) & 1) * 8)) + (((int)threadIdx.x) & 7))] = ((half_t)solution[i_71]);
+      ((half_t*)Xt)[(((((((int)threadIdx.x) * 64) + ((((((int)threadIdx.x) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + ((((i_71 >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + (i_71 & 7))] = ((half_t)solution[i_71]);
     }
   }
   {
@@ -1339,14 +1535,14 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   __syncthreads();
   #pragma unroll
-  for (int i_61 = 0; i_61 < 8; ++i_61) {
-    float condval_41;
+  for (int i_72 = 0; i_72 < 8; ++i_72) {
+    float condval_48;
     if (((((((int)threadIdx.x) & 127) >> 5) == ((((int)threadIdx.x) >> 7) + 1)) && (((((int)threadIdx.x) & 255) >> 7) == 0))) {
-      condval_41 = of_k[i_61];
+      condval_48 = of_k[i_72];
     } else {
-      condval_41 = 0x0p+0f/*0.000000e+00*/;
+      condval_48 = 0x0p+0f/*0.000000e+00*/;
     }
-    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_61 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_61 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_61 & 3) >> 1) + (i_61 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_41);
+    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_72 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_72 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_72 & 3) >> 1) + (i_72 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_48);
   }
   {
     tl::GmmaDescriptor desc_a_13;
@@ -1367,10 +1563,10 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   __syncthreads();
   #pragma unroll
-  for (int i_62 = 0; i_62 < 8; ++i_62) {
+  for (int i_73 = 0; i_73 < 8; ++i_73) {
     if ((((((int)threadIdx.x) & 127) >> 5) == ((((int)threadIdx.x) >> 7) + 1)) && (((((int)threadIdx.x) & 255) >> 7) == 0)) {
-      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_62 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((((((((int)threadIdx.x) >> 7) * 16) + ((i_62 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_62 & 1)) >> 5) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((int)threadIdx.x) & 15) >> 3) * 16)) + ((((i_62 >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_62 & 1))] = ((half_t)(of_k[i_62] * -0x1p+0f/*-1.000000e+00*/));
-      ((half_t*)Xt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_62 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_62 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_62 & 3) >> 1) + (i_62 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_62] * -0x1p+0f/*-1.000000e+00*/));
+      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_73 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((((((((int)threadIdx.x) >> 7) * 16) + ((i_73 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_73 & 1)) >> 5) + ((((int)threadIdx.x) & 31) >> 4)) & 1) * 32)) + (((((int)threadIdx.x) & 15) >> 3) * 16)) + ((((i_73 >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_73 & 1))] = ((half_t)(of_k[i_73] * -0x1p+0f/*-1.000000e+00*/));
+      ((half_t*)Xt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_73 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_73 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_73 & 3) >> 1) + (i_73 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_73] * -0x1p+0f/*-1.000000e+00*/));
     }
   }
   {
@@ -1392,14 +1588,14 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   __syncthreads();
   #pragma unroll
-  for (int i_63 = 0; i_63 < 8; ++i_63) {
-    float condval_42;
-    if (((((((int)threadIdx.x) & 127) >> 6) == (((((((((int)threadIdx.x) >> 7) * 16) + ((i_63 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1)) >> 5) + 1)) && (((((((((int)threadIdx.x) >> 7) * 16) + ((i_63 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_63 & 1)) >> 5) == 0))) {
-      condval_42 = of_k[i_63];
+  for (int i_74 = 0; i_74 < 8; ++i_74) {
+    float condval_49;
+    if (((((((int)threadIdx.x) & 127) >> 6) == (((((((((int)threadIdx.x) >> 7) * 16) + ((i_74 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_74 & 1)) >> 5) + 1)) && (((((((((int)threadIdx.x) >> 7) * 16) + ((i_74 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_74 & 1)) >> 5) == 0))) {
+      condval_49 = of_k[i_74];
     } else {
-      condval_42 = 0x0p+0f/*0.000000e+00*/;
+      condval_49 = 0x0p+0f/*0.000000e+00*/;
     }
-    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_63 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_63 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_63 & 3) >> 1) + (i_63 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_42);
+    ((half_t*)Pt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_74 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_74 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_74 & 3) >> 1) + (i_74 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)condval_49);
   }
   {
     tl::GmmaDescriptor desc_a_15;
@@ -1420,10 +1616,10 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   }
   __syncthreads();
   #pragma unroll
-  for (int i_64 = 0; i_64 < 8; ++i_64) {
-    if ((((((int)threadIdx.x) & 127) >> 6) == (((((((((int)threadIdx.x) >> 7) * 16) + ((i_64 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_64 & 1)) >> 5) + 1)) && (((((((((int)threadIdx.x) >> 7) * 16) + ((i_64 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_64 & 1)) >> 5) == 0)) {
-      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_64 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((int)threadIdx.x) & 31) >> 4) * 32)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + ((((i_64 >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_64 & 1))] = ((half_t)(of_k[i_64] * -0x1p+0f/*-1.000000e+00*/));
-      ((half_t*)Xt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_64 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_64 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_64 & 3) >> 1) + (i_64 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_64] * -0x1p+0f/*-1.000000e+00*/));
+  for (int i_75 = 0; i_75 < 8; ++i_75) {
+    if ((((((int)threadIdx.x) & 127) >> 6) == (((((((((int)threadIdx.x) >> 7) * 16) + ((i_75 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_75 & 1)) >> 5) + 1)) && (((((((((int)threadIdx.x) >> 7) * 16) + ((i_75 >> 2) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_75 & 1)) >> 5) == 0)) {
+      ((half_t*)X)[((((((((((((int)threadIdx.x) & 127) >> 5) * 1024) + (((i_75 & 3) >> 1) * 512)) + (((((int)threadIdx.x) & 31) >> 2) * 64)) + (((((int)threadIdx.x) & 31) >> 4) * 32)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 15) >> 3)) & 1) * 16)) + ((((i_75 >> 2) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 8)) + ((((int)threadIdx.x) & 3) * 2)) + (i_75 & 1))] = ((half_t)(of_k[i_75] * -0x1p+0f/*-1.000000e+00*/));
+      ((half_t*)Xt)[(((((((((((int)threadIdx.x) >> 7) * 1024) + ((i_75 >> 2) * 512)) + ((((int)threadIdx.x) & 3) * 128)) + ((i_75 & 1) * 64)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 16)) + (((((i_75 & 3) >> 1) + (i_75 & 1)) & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))] = ((half_t)(of_k[i_75] * -0x1p+0f/*-1.000000e+00*/));
     }
   }
   {
@@ -1461,14 +1657,14 @@ static __global__ void __launch_bounds__(512, 1) kda_prepare_k256_bf16_kernel(co
   tl::ptx_stmatrix_m8n8_x4((&(((half_t*)B)[((((((((int)threadIdx.x) & 127) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + ((((int)threadIdx.x) >> 7) * 16)) + (((((int)threadIdx.x) & 31) >> 4) * 8))])), __pack_half2(((half_t)of_q[0]), ((half_t)of_q[1])), __pack_half2(((half_t)of_q[2]), ((half_t)of_q[3])), __pack_half2(((half_t)of_q[4]), ((half_t)of_q[5])), __pack_half2(((half_t)of_q[6]), ((half_t)of_q[7])));
   __syncthreads();
   #pragma unroll
-  for (int i_65 = 0; i_65 < 4; ++i_65) {
-    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)rows_k)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_65 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_65 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)Kr[(i_65 * 8)]), ((half_t)Kr[((i_65 * 8) + 1)])), __pack_half2(((half_t)Kr[((i_65 * 8) + 2)]), ((half_t)Kr[((i_65 * 8) + 3)])), __pack_half2(((half_t)Kr[((i_65 * 8) + 4)]), ((half_t)Kr[((i_65 * 8) + 5)])), __pack_half2(((half_t)Kr[((i_65 * 8) + 6)]), ((half_t)Kr[((i_65 * 8) + 7)])));
+  for (int i_76 = 0; i_76 < 4; ++i_76) {
+    tl::ptx_stmatrix_m8n8_x4((&(((half_t*)rows_k)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_76 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_76 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)Kr[(i_76 * 8)]), ((half_t)Kr[((i_76 * 8) + 1)])), __pack_half2(((half_t)Kr[((i_76 * 8) + 2)]), ((half_t)Kr[((i_76 * 8) + 3)])), __pack_half2(((half_t)Kr[((i_76 * 8) + 4)]), ((half_t)Kr[((i_76 * 8) + 5)])), __pack_half2(((half_t)Kr[((i_76 * 8) + 6)]), ((half_t)Kr[((i_76 * 8) + 7)])));
   }
   __syncthreads();
   *(uint4*)(triangles + ((((int64_t)((int)blockIdx.x)) * (int64_t)4096) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))) = *(uint4*)(((half_t*)B) + (((int)threadIdx.x) * 8));
   #pragma unroll
-  for (int i_66 = 0; i_66 < 4; ++i_66) {
-    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)49152) + (((int64_t)i_66) * (int64_t)4096)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)32768)) = *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_66 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8)));
+  for (int i_77 = 0; i_77 < 4; ++i_77) {
+    *(uint4*)(operators + ((((((int64_t)((int)blockIdx.x)) * (int64_t)49152) + (((int64_t)i_77) * (int64_t)4096)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)32768)) = *(uint4*)(((half_t*)rows_k) + ((((((((((int)threadIdx.x) & 31) >> 3) * 4096) + (i_77 * 1024)) + ((((int)threadIdx.x) >> 5) * 64)) + (((((((int)threadIdx.x) & 255) >> 7) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 127) >> 6) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 63) >> 5) + (((int)threadIdx.x) & 1)) & 1) * 8)));
   }
 }
 

@@ -18,15 +18,16 @@ namespace fla::tilelang::generated {
 
 static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float* final_state, const float* initial_state, half_t* __restrict__ o, const half_t* __restrict__ operators, const int* __restrict__ read_slots, const half_t* __restrict__ triangles, const half_t* __restrict__ v, const float* __restrict__ vectors, const int* __restrict__ write_slots, int HV, int N, int V, int64_t final_head, int64_t final_key, int64_t final_slot, int64_t final_value, int has_final, int has_initial, int has_read_slots, int has_write_slots, int64_t initial_head, int64_t initial_key, int64_t initial_slot, int64_t initial_value, int64_t o_batch, int64_t o_head, int64_t o_token, int pool, int64_t read_slots_stride, int read_slots_wide, float scale, int tokens, int64_t v_batch, int64_t v_head, int64_t v_token, int64_t write_slots_stride, int write_slots_wide) {
   extern __shared__ __align__(1024) uchar buf_dyn_shmem[];
-  void* Kt = ((void*)((char*)buf_dyn_shmem + 0));
-  void* Qt = ((void*)((char*)buf_dyn_shmem + 32768));
-  void* Kr = ((void*)((char*)buf_dyn_shmem + 65536));
-  void* B = ((void*)((char*)buf_dyn_shmem + 98304));
-  void* numbers = ((void*)((char*)buf_dyn_shmem + 114688));
-  void* S16 = ((void*)((char*)buf_dyn_shmem + 117760));
-  void* O16 = ((void*)((char*)buf_dyn_shmem + 134144));
-  void* Y16 = ((void*)((char*)buf_dyn_shmem + 142336));
-  void* spoilt = ((void*)((char*)buf_dyn_shmem + 150528));
+  void* spoilt = ((void*)((char*)buf_dyn_shmem + 0));
+  void* notes = ((void*)((char*)buf_dyn_shmem + 256));
+  void* Kt = ((void*)((char*)buf_dyn_shmem + 1024));
+  void* Qt = ((void*)((char*)buf_dyn_shmem + 33792));
+  void* Kr = ((void*)((char*)buf_dyn_shmem + 66560));
+  void* B = ((void*)((char*)buf_dyn_shmem + 99328));
+  void* numbers = ((void*)((char*)buf_dyn_shmem + 115712));
+  void* S16 = ((void*)((char*)buf_dyn_shmem + 118784));
+  void* O16 = ((void*)((char*)buf_dyn_shmem + 135168));
+  void* Y16 = ((void*)((char*)buf_dyn_shmem + 143360));
   int column = 0;
   int n = 0;
   int head = 0;
@@ -37,14 +38,16 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
   int read_slot = 0;
   int write_slot = 0;
   int exponent = 0;
+  int marked = 0;
   float S[64];
-  float state_largest = 0x0p+0f/*0.000000e+00*/;
-  float odd_largest = 0x0p+0f/*0.000000e+00*/;
+  float weights[2];
   half_t values[32];
-  float value_largest = 0x0p+0f/*0.000000e+00*/;
-  int chosen = 0;
+  half_t halves[64];
   int rare = 0;
   int first = 0;
+  float state_largest = 0x0p+0f/*0.000000e+00*/;
+  float value_largest = 0x0p+0f/*0.000000e+00*/;
+  int chosen = 0;
   float Y[32];
   float O[32];
   column = (((int)blockIdx.x) % (V >> 6));
@@ -106,7 +109,14 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
     }
   }
   int chunks = (((end + 63) - begin) >> 6);
-  exponent = 0;
+  exponent = 3;
+  marked = 0;
+  if (((int)threadIdx.x) < 64) {
+    ((int*)spoilt)[((int)threadIdx.x)] = 2147483647;
+  }
+  if (((int)threadIdx.x) < 8) {
+    ((int*)notes)[((int)threadIdx.x)] = -1;
+  }
   #pragma unroll
   for (int i = 0; i < 16; ++i) {
     float broadcast_var = 0x0p+0f/*0.000000e+00*/;
@@ -115,105 +125,101 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
   if ((has_initial != 0) && (0 <= read_slot)) {
     #pragma unroll
     for (int i_1 = 0; i_1 < 64; ++i_1) {
-      S[i_1] = initial_state[((((((int64_t)read_slot) * initial_slot) + (((int64_t)head) * initial_head)) + ((((((((int64_t)i_1) >> (int64_t)5) * (int64_t)64) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + (((((int64_t)i_1) & (int64_t)3) >> (int64_t)1) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) * initial_key)) + (((((((int64_t)column) * (int64_t)64) + (((((int64_t)i_1) & (int64_t)31) >> (int64_t)2) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)3) * (int64_t)2)) + (((int64_t)i_1) & (int64_t)1)) * initial_value))];
+      int _reinterpret_tmp = 1040187392;
+      S[i_1] = ((*(float *)(&(_reinterpret_tmp))) * initial_state[((((((int64_t)read_slot) * initial_slot) + (((int64_t)head) * initial_head)) + ((((((((int64_t)i_1) >> (int64_t)5) * (int64_t)64) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + (((((int64_t)i_1) & (int64_t)3) >> (int64_t)1) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) * initial_key)) + (((((((int64_t)column) * (int64_t)64) + (((((int64_t)i_1) & (int64_t)31) >> (int64_t)2) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)3) * (int64_t)2)) + (((int64_t)i_1) & (int64_t)1)) * initial_value))]);
     }
   }
-  state_largest = 0x0p+0f/*0.000000e+00*/;
-  odd_largest = 0x0p+0f/*0.000000e+00*/;
-  #pragma unroll
-  for (int i_2 = 0; i_2 < 64; ++i_2) {
-    if ((i_2 % 2) == 0) {
-      state_largest = max(state_largest, fabsf(S[i_2]));
-    } else {
-      odd_largest = max(odd_largest, fabsf(S[i_2]));
-    }
-  }
+  __syncthreads();
   if (0 < chunks) {
     #pragma unroll
+    for (int i_2 = 0; i_2 < 8; ++i_2) {
+      tl::cp_async_gs<16>((&(((half_t*)Kt)[((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_2 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(operators[(((((((int64_t)place) * ((int64_t)HV)) * (int64_t)24576) + (((int64_t)head) * (int64_t)24576)) + (((int64_t)i_2) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
+    }
+    tl::cp_async_commit();
+    #pragma unroll
     for (int i_3 = 0; i_3 < 8; ++i_3) {
-      tl::cp_async_gs<16>((&(((half_t*)Kt)[((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_3 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(operators[(((((((int64_t)place) * ((int64_t)HV)) * (int64_t)24576) + (((int64_t)head) * (int64_t)24576)) + (((int64_t)i_3) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
+      tl::cp_async_gs<16>((&(((half_t*)Qt)[((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_3 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(operators[((((((((int64_t)place) * ((int64_t)HV)) * (int64_t)24576) + (((int64_t)head) * (int64_t)24576)) + (((int64_t)i_3) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)])));
     }
     tl::cp_async_commit();
     #pragma unroll
     for (int i_4 = 0; i_4 < 8; ++i_4) {
-      tl::cp_async_gs<16>((&(((half_t*)Qt)[((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_4 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(operators[((((((((int64_t)place) * ((int64_t)HV)) * (int64_t)24576) + (((int64_t)head) * (int64_t)24576)) + (((int64_t)i_4) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)])));
+      tl::cp_async_gs<16>((&(((half_t*)Kr)[((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_4 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(operators[((((((((int64_t)place) * ((int64_t)HV)) * (int64_t)24576) + (((int64_t)head) * (int64_t)24576)) + (((int64_t)i_4) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)])));
     }
     tl::cp_async_commit();
     #pragma unroll
-    for (int i_5 = 0; i_5 < 8; ++i_5) {
-      tl::cp_async_gs<16>((&(((half_t*)Kr)[((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_5 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(operators[((((((((int64_t)place) * ((int64_t)HV)) * (int64_t)24576) + (((int64_t)head) * (int64_t)24576)) + (((int64_t)i_5) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)])));
+    for (int i_5 = 0; i_5 < 4; ++i_5) {
+      tl::cp_async_gs<16>((&(((half_t*)B)[(((((i_5 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(triangles[(((((((int64_t)place) * ((int64_t)HV)) * (int64_t)4096) + (((int64_t)head) * (int64_t)4096)) + (((int64_t)i_5) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
     }
     tl::cp_async_commit();
     #pragma unroll
-    for (int i_6 = 0; i_6 < 4; ++i_6) {
-      tl::cp_async_gs<16>((&(((half_t*)B)[(((((i_6 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8))])), (&(triangles[(((((((int64_t)place) * ((int64_t)HV)) * (int64_t)4096) + (((int64_t)head) * (int64_t)4096)) + (((int64_t)i_6) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
+    for (int i_6 = 0; i_6 < 3; ++i_6) {
+      tl::cp_async_gs<4>((&(((float*)numbers)[((i_6 * 128) + ((int)threadIdx.x))])), (&(vectors[(((((((int64_t)place) * ((int64_t)HV)) * (int64_t)384) + (((int64_t)head) * (int64_t)384)) + (((int64_t)i_6) * (int64_t)128)) + ((int64_t)((int)threadIdx.x)))])));
     }
     tl::cp_async_commit();
+    weights[0] = fabsf(vectors[((((((((int64_t)place) * ((int64_t)HV)) * (int64_t)384) + (((int64_t)head) * (int64_t)384)) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) + (int64_t)128)]);
+    weights[1] = fabsf(vectors[((((((((int64_t)place) * ((int64_t)HV)) * (int64_t)384) + (((int64_t)head) * (int64_t)384)) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) + (int64_t)136)]);
     #pragma unroll
-    for (int i_7 = 0; i_7 < 3; ++i_7) {
-      tl::cp_async_gs<4>((&(((float*)numbers)[((i_7 * 128) + ((int)threadIdx.x))])), (&(vectors[(((((((int64_t)place) * ((int64_t)HV)) * (int64_t)384) + (((int64_t)head) * (int64_t)384)) + (((int64_t)i_7) * (int64_t)128)) + ((int64_t)((int)threadIdx.x)))])));
-    }
-    tl::cp_async_commit();
-    #pragma unroll
-    for (int i_8 = 0; i_8 < 16; ++i_8) {
-      *(uint1*)(values + (i_8 * 2)) = *(uint1*)(v + ((((((((int64_t)column) * (int64_t)64) + ((((int64_t)i_8) >> (int64_t)1) * (int64_t)8)) + ((((int64_t)batch) * v_batch) * (int64_t)8)) + ((((int64_t)min((((((((int)threadIdx.x) >> 5) * 16) + ((i_8 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + begin), (end - 1))) * v_token) * (int64_t)8)) + ((((int64_t)head) * v_head) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)3) * (int64_t)2)));
+    for (int i_7 = 0; i_7 < 16; ++i_7) {
+      *(uint1*)(values + (i_7 * 2)) = *(uint1*)(v + ((((((((int64_t)column) * (int64_t)64) + ((((int64_t)i_7) >> (int64_t)1) * (int64_t)8)) + ((((int64_t)batch) * v_batch) * (int64_t)8)) + ((((int64_t)min((((((((int)threadIdx.x) >> 5) * 16) + ((i_7 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + begin), (end - 1))) * v_token) * (int64_t)8)) + ((((int64_t)head) * v_head) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)3) * (int64_t)2)));
     }
   }
   for (int c = 0; c < chunks; ++c) {
     int after = (((min((c + 1), (chunks - 1)) + place) * HV) + head);
     __syncthreads();
     #pragma unroll
+    for (int i_8 = 0; i_8 < 8; ++i_8) {
+      tl::cp_async_gs<16>((&(((half_t*)Kt)[((((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_8 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 8192) - ((c & 1) * 8192))])), (&(operators[(((((int64_t)after) * (int64_t)24576) + (((int64_t)i_8) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
+    }
+    tl::cp_async_commit();
+    #pragma unroll
     for (int i_9 = 0; i_9 < 8; ++i_9) {
-      tl::cp_async_gs<16>((&(((half_t*)Kt)[((((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_9 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 8192) - ((c & 1) * 8192))])), (&(operators[(((((int64_t)after) * (int64_t)24576) + (((int64_t)i_9) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
+      tl::cp_async_gs<16>((&(((half_t*)Qt)[((((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_9 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 8192) - ((c & 1) * 8192))])), (&(operators[((((((int64_t)after) * (int64_t)24576) + (((int64_t)i_9) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)])));
     }
     tl::cp_async_commit();
     #pragma unroll
     for (int i_10 = 0; i_10 < 8; ++i_10) {
-      tl::cp_async_gs<16>((&(((half_t*)Qt)[((((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_10 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 8192) - ((c & 1) * 8192))])), (&(operators[((((((int64_t)after) * (int64_t)24576) + (((int64_t)i_10) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)8192)])));
+      tl::cp_async_gs<16>((&(((half_t*)Kr)[((((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_10 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 8192) - ((c & 1) * 8192))])), (&(operators[((((((int64_t)after) * (int64_t)24576) + (((int64_t)i_10) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)])));
     }
     tl::cp_async_commit();
     #pragma unroll
-    for (int i_11 = 0; i_11 < 8; ++i_11) {
-      tl::cp_async_gs<16>((&(((half_t*)Kr)[((((((((((((int)threadIdx.x) & 15) >> 3) * 4096) + (i_11 * 512)) + ((((int)threadIdx.x) >> 4) * 64)) + ((((((int)threadIdx.x) >> 6) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 8192) - ((c & 1) * 8192))])), (&(operators[((((((int64_t)after) * (int64_t)24576) + (((int64_t)i_11) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8)) + (int64_t)16384)])));
+    for (int i_11 = 0; i_11 < 4; ++i_11) {
+      tl::cp_async_gs<16>((&(((half_t*)B)[(((((((i_11 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 4096) - ((c & 1) * 4096))])), (&(triangles[(((((int64_t)after) * (int64_t)4096) + (((int64_t)i_11) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
     }
     tl::cp_async_commit();
     #pragma unroll
-    for (int i_12 = 0; i_12 < 4; ++i_12) {
-      tl::cp_async_gs<16>((&(((half_t*)B)[(((((((i_12 * 1024) + ((((int)threadIdx.x) >> 3) * 64)) + (((((((int)threadIdx.x) & 63) >> 5) + ((((int)threadIdx.x) & 7) >> 2)) & 1) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + ((((int)threadIdx.x) & 3) >> 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 15) >> 3) + (((int)threadIdx.x) & 1)) & 1) * 8)) + 4096) - ((c & 1) * 4096))])), (&(triangles[(((((int64_t)after) * (int64_t)4096) + (((int64_t)i_12) * (int64_t)1024)) + (((int64_t)((int)threadIdx.x)) * (int64_t)8))])));
+    for (int i_12 = 0; i_12 < 3; ++i_12) {
+      tl::cp_async_gs<4>((&(((float*)numbers)[((((i_12 * 128) + ((int)threadIdx.x)) + 384) - ((c & 1) * 384))])), (&(vectors[(((((int64_t)after) * (int64_t)384) + (((int64_t)i_12) * (int64_t)128)) + ((int64_t)((int)threadIdx.x)))])));
     }
     tl::cp_async_commit();
     #pragma unroll
-    for (int i_13 = 0; i_13 < 3; ++i_13) {
-      tl::cp_async_gs<4>((&(((float*)numbers)[((((i_13 * 128) + ((int)threadIdx.x)) + 384) - ((c & 1) * 384))])), (&(vectors[(((((int64_t)after) * (int64_t)384) + (((int64_t)i_13) * (int64_t)128)) + ((int64_t)((int)threadIdx.x)))])));
+    for (int i_13 = 0; i_13 < 16; ++i_13) {
+      uint2 __1;
+      float4 v_ = *(float4*)(S + (i_13 * 4));
+      ((half2*)(&__1))[0] = __float22half2_rn(((float2*)(&v_))[0]);
+      ((half2*)(&__1))[1] = __float22half2_rn(((float2*)(&v_))[1]);
+      *(uint2*)(halves + (i_13 * 4)) = __1;
     }
-    tl::cp_async_commit();
+    int v__1 = (exponent + 120) << 23;
+    int v__2 = (exponent + 128) << 23;
+    fla::tilelang::note(((void*)((char*)buf_dyn_shmem + 256)), c, fla::tilelang::bits_of<64>(halves), fla::tilelang::larger_of((weights[0] * fla::tilelang::largest_of_row<0>(values)), (weights[1] * fla::tilelang::largest_of_row<1>(values))), (*(float *)(&(v__1))), (*(float *)(&(v__2))));
     tl::cp_async_wait<5>();
     __syncthreads();
-    value_largest = 0x0p+0f/*0.000000e+00*/;
-    #pragma unroll
-    for (int i_14 = 0; i_14 < 32; ++i_14) {
-      value_largest = fla::tilelang::larger(value_largest, (((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + (((i_14 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 128)] * ((float)values[i_14])));
+    rare = fla::tilelang::is_rare(((void*)((char*)buf_dyn_shmem + 256)), c);
+    if (rare != 0) {
+      first = 2147483647;
     }
-    chosen = fla::tilelang::largest_exponent(max(state_largest, odd_largest), value_largest, exponent);
-    int condval_6;
-    if ((chosen == 100000)) {
-      condval_6 = 1;
-    } else {
-      condval_6 = 0;
-    }
-    rare = condval_6;
     if (rare != 0) {
       if (((int)threadIdx.x) < 64) {
-        first = 64;
+        first = ((int*)spoilt)[((int)threadIdx.x)];
       }
     }
     if (rare != 0) {
       if (((int)threadIdx.x) < 64) {
-        for (int i_15 = 0; i_15 < 64; ++i_15) {
-          if (((((c * 64) + begin) + i_15) < end) && (first == 64)) {
-            float v_ = ((float*)numbers)[((((c & 1) * 384) + i_15) + 128)] * ((float)v[(((((((int64_t)column) * (int64_t)64) + ((((int64_t)batch) * v_batch) * (int64_t)8)) + (((((((int64_t)c) * (int64_t)64) + ((int64_t)begin)) + ((int64_t)i_15)) * v_token) * (int64_t)8)) + ((((int64_t)head) * v_head) * (int64_t)8)) + ((int64_t)((int)threadIdx.x)))]);
-            if (2139095040 <= ((*(int *)(&(v_))) & 2147483647)) {
-              first = i_15;
+        for (int i_14 = 0; i_14 < 64; ++i_14) {
+          if (((((c * 64) + begin) + i_14) < end) && (first == 2147483647)) {
+            float v__3 = ((float*)numbers)[((((c & 1) * 384) + i_14) + 128)] * ((float)v[(((((((int64_t)column) * (int64_t)64) + ((((int64_t)batch) * v_batch) * (int64_t)8)) + (((((((int64_t)c) * (int64_t)64) + ((int64_t)begin)) + ((int64_t)i_14)) * v_token) * (int64_t)8)) + ((((int64_t)head) * v_head) * (int64_t)8)) + ((int64_t)((int)threadIdx.x)))]);
+            if (2139095040 <= ((*(int *)(&(v__3))) & 2147483647)) {
+              first = ((c * 64) + i_14);
             }
           }
         }
@@ -225,21 +231,24 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
       }
     }
     if (rare != 0) {
-      __syncthreads();
+      int condval_6;
+      if ((first < 2147483647)) {
+        condval_6 = 1;
+      } else {
+        condval_6 = 0;
+      }
+      marked = __syncthreads_or(condval_6);
     }
     if (rare != 0) {
       state_largest = 0x0p+0f/*0.000000e+00*/;
     }
     if (rare != 0) {
-      value_largest = 0x0p+0f/*0.000000e+00*/;
-    }
-    if (rare != 0) {
       #pragma unroll
-      for (int i_16 = 0; i_16 < 64; ++i_16) {
-        float v__1 = S[i_16];
+      for (int i_15 = 0; i_15 < 64; ++i_15) {
+        float v__4 = S[i_15];
         float condval_7;
-        if ((((*(int *)(&(v__1))) & 2147483647) < 2139095040)) {
-          condval_7 = fabsf(S[i_16]);
+        if ((((*(int *)(&(v__4))) & 2147483647) < 2139095040)) {
+          condval_7 = fabsf(S[i_15]);
         } else {
           condval_7 = 0x0p+0f/*0.000000e+00*/;
         }
@@ -247,20 +256,23 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
       }
     }
     if (rare != 0) {
+      value_largest = 0x0p+0f/*0.000000e+00*/;
+    }
+    if (rare != 0) {
       #pragma unroll
-      for (int i_17 = 0; i_17 < 32; ++i_17) {
-        float weighted = (((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + (((i_17 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 128)] * ((float)values[i_17]));
-        float _reinterpret_tmp = weighted;
+      for (int i_16 = 0; i_16 < 32; ++i_16) {
+        float weighted = (((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + (((i_16 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 128)] * ((float)values[i_16]));
+        float _reinterpret_tmp_1 = weighted;
         half_t condval_8;
-        if ((((*(int *)(&(_reinterpret_tmp))) & 2147483647) < 2139095040)) {
-          condval_8 = values[i_17];
+        if ((((*(int *)(&(_reinterpret_tmp_1))) & 2147483647) < 2139095040)) {
+          condval_8 = values[i_16];
         } else {
           condval_8 = half_t(0x0p+0f/*0.000000e+00*/);
         }
-        values[i_17] = condval_8;
-        float _reinterpret_tmp_1 = weighted;
+        values[i_16] = condval_8;
+        float _reinterpret_tmp_2 = weighted;
         float condval_9;
-        if ((((*(int *)(&(_reinterpret_tmp_1))) & 2147483647) < 2139095040)) {
+        if ((((*(int *)(&(_reinterpret_tmp_2))) & 2147483647) < 2139095040)) {
           condval_9 = fabsf(weighted);
         } else {
           condval_9 = 0x0p+0f/*0.000000e+00*/;
@@ -269,41 +281,49 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
       }
     }
     if (rare != 0) {
-      chosen = fla::tilelang::largest_exponent(state_largest, value_largest, exponent);
+      chosen = fla::tilelang::largest_exponent(((void*)((char*)buf_dyn_shmem + 256)), state_largest, value_largest, exponent);
     }
-    bool if_condition = ((-100000 < chosen) && (((chosen - exponent) < -3) || (7 < (chosen - exponent))));
-    if (if_condition) {
-      chosen = min(max((chosen - 2), -122), 126);
-      if (chosen != exponent) {
+    if (rare != 0) {
+      bool if_condition = ((-100000 < chosen) && (((chosen - exponent) < -7) || (1 <= (chosen - exponent))));
+      if (if_condition) {
+        chosen = min(max((chosen + 3), -119), 126);
         #pragma unroll
-        for (int i_18 = 0; i_18 < 16; ++i_18) {
-          float4 __1;
-            float4 v__2 = *(float4*)(S + (i_18 * 4));
-            int v__3 = (max(min((exponent - chosen), 126), -126) + 127) << 23;
-            float4 v__4 = make_float4((*(float *)(&(v__3))), (*(float *)(&(v__3))), (*(float *)(&(v__3))), (*(float *)(&(v__3))));
-            __1.x = (v__2.x*v__4.x);
-            __1.y = (v__2.y*v__4.y);
-            __1.z = (v__2.z*v__4.z);
-            __1.w = (v__2.w*v__4.w);
-          *(float4*)(S + (i_18 * 4)) = __1;
+        for (int i_17 = 0; i_17 < 16; ++i_17) {
+          float4 __2;
+            float4 v__5 = *(float4*)(S + (i_17 * 4));
+            int v__6 = (max(min((exponent - chosen), 126), -126) + 127) << 23;
+            float4 v__7 = make_float4((*(float *)(&(v__6))), (*(float *)(&(v__6))), (*(float *)(&(v__6))), (*(float *)(&(v__6))));
+            __2.x = (v__5.x*v__7.x);
+            __2.y = (v__5.y*v__7.y);
+            __2.z = (v__5.z*v__7.z);
+            __2.w = (v__5.w*v__7.w);
+          *(float4*)(S + (i_17 * 4)) = __2;
         }
+        exponent = chosen;
       }
-      exponent = chosen;
+      #pragma unroll
+      for (int i_18 = 0; i_18 < 16; ++i_18) {
+        uint2 __3;
+        float4 v__8 = *(float4*)(S + (i_18 * 4));
+        ((half2*)(&__3))[0] = __float22half2_rn(((float2*)(&v__8))[0]);
+        ((half2*)(&__3))[1] = __float22half2_rn(((float2*)(&v__8))[1]);
+        *(uint2*)(halves + (i_18 * 4)) = __3;
+      }
     }
     __syncthreads();
     #pragma unroll
     for (int i_19 = 0; i_19 < 8; ++i_19) {
-      tl::ptx_stmatrix_m8n8_x4((&(((half_t*)S16)[(((((((i_19 >> 2) * 4096) + ((((int)threadIdx.x) >> 5) * 1024)) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + ((i_19 & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_19 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)S[(i_19 * 8)]), ((half_t)S[((i_19 * 8) + 1)])), __pack_half2(((half_t)S[((i_19 * 8) + 2)]), ((half_t)S[((i_19 * 8) + 3)])), __pack_half2(((half_t)S[((i_19 * 8) + 4)]), ((half_t)S[((i_19 * 8) + 5)])), __pack_half2(((half_t)S[((i_19 * 8) + 6)]), ((half_t)S[((i_19 * 8) + 7)])));
+      tl::ptx_stmatrix_m8n8_x4((&(((half_t*)S16)[(((((((i_19 >> 2) * 4096) + ((((int)threadIdx.x) >> 5) * 1024)) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + ((i_19 & 3) >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_19 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(halves[(i_19 * 8)], halves[((i_19 * 8) + 1)]), __pack_half2(halves[((i_19 * 8) + 2)], halves[((i_19 * 8) + 3)]), __pack_half2(halves[((i_19 * 8) + 4)], halves[((i_19 * 8) + 5)]), __pack_half2(halves[((i_19 * 8) + 6)], halves[((i_19 * 8) + 7)]));
     }
     __syncthreads();
     #pragma unroll
     for (int i_20 = 0; i_20 < 32; ++i_20) {
-      float2 __2;
-        float2 v__5 = *(float2*)(S + (i_20 * 2));
-        float2 v__6 = make_float2(((float*)numbers)[((((((c & 1) * 384) + ((i_20 >> 4) * 64)) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_20 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))], ((float*)numbers)[((((((c & 1) * 384) + ((i_20 >> 4) * 64)) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_20 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))]);
-        __2.x = (v__5.x*v__6.x);
-        __2.y = (v__5.y*v__6.y);
-      *(float2*)(S + (i_20 * 2)) = __2;
+      float2 __4;
+        float2 v__9 = *(float2*)(S + (i_20 * 2));
+        float2 v__10 = make_float2(((float*)numbers)[((((((c & 1) * 384) + ((i_20 >> 4) * 64)) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_20 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))], ((float*)numbers)[((((((c & 1) * 384) + ((i_20 >> 4) * 64)) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_20 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))]);
+        __4.x = (v__9.x*v__10.x);
+        __4.y = (v__9.y*v__10.y);
+      *(float2*)(S + (i_20 * 2)) = __4;
     }
     {
       tl::GmmaDescriptor desc_a;
@@ -343,33 +363,45 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
       float numbers_local_cast_1[2];
       *(float2*)(numbers_local_cast + 0) = make_float2(((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_21 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 128)], ((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_21 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 128)]);
       *(float2*)(numbers_local_cast_1 + 0) = make_float2(((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_21 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 192)], ((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_21 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 192)]);
-      float2 __3;
-        float2 __4;
-          float2 __5;
-            float2 v__7 = *(float2*)(numbers_local_cast + 0);
-            float2 __6;
-            uint1 v__8 = *(uint1*)(values + (i_21 * 2));
-            ((float2*)(&__6))[0] = __half22float2(((half2*)(&v__8))[0]);
-            __5.x = (v__7.x*__6.x);
-            __5.y = (v__7.y*__6.y);
-          int v__9 = (127 - exponent) << 23;
-          float2 v__10 = make_float2((*(float *)(&(v__9))), (*(float *)(&(v__9))));
-          __4.x = (__5.x*v__10.x);
-          __4.y = (__5.y*v__10.y);
-        float2 __7;
-          float2 v__11 = *(float2*)(numbers_local_cast_1 + 0);
-          float2 v__12 = *(float2*)(Y + (i_21 * 2));
-          __7.x = (v__11.x*v__12.x);
-          __7.y = (v__11.y*v__12.y);
-        __3.x = (__4.x-__7.x);
-        __3.y = (__4.y-__7.y);
-      *(float2*)(Y + (i_21 * 2)) = __3;
+      float broadcast_var_1 = 0x1.c363cbf21f28ap+127f/*3.000000e+38*/;
+      float broadcast_var_2 = -0x1.c363cbf21f28ap+127f/*-3.000000e+38*/;
+      float2 __5;
+        float2 __6;
+          float2 __7;
+            float2 __8;
+              float2 __9;
+                float2 v__11 = *(float2*)(numbers_local_cast + 0);
+                int v__12 = (127 - exponent) << 23;
+                float2 v__13 = make_float2((*(float *)(&(v__12))), (*(float *)(&(v__12))));
+                __9.x = (v__11.x*v__13.x);
+                __9.y = (v__11.y*v__13.y);
+              float2 v__14 = make_float2(broadcast_var_1, broadcast_var_1);
+              __8.x = min(__9.x, v__14.x);
+              __8.y = min(__9.y, v__14.y);
+            float2 v__15 = make_float2(broadcast_var_2, broadcast_var_2);
+            __7.x = max(__8.x, v__15.x);
+            __7.y = max(__8.y, v__15.y);
+          float2 __10;
+          uint1 v__16 = *(uint1*)(values + (i_21 * 2));
+          ((float2*)(&__10))[0] = __half22float2(((half2*)(&v__16))[0]);
+          __6.x = (__7.x*__10.x);
+          __6.y = (__7.y*__10.y);
+        float2 __11;
+          float2 v__17 = *(float2*)(numbers_local_cast_1 + 0);
+          float2 v__18 = *(float2*)(Y + (i_21 * 2));
+          __11.x = (v__17.x*v__18.x);
+          __11.y = (v__17.y*v__18.y);
+        __5.x = (__6.x-__11.x);
+        __5.y = (__6.y-__11.y);
+      *(float2*)(Y + (i_21 * 2)) = __5;
     }
     __syncthreads();
     #pragma unroll
     for (int i_22 = 0; i_22 < 4; ++i_22) {
       tl::ptx_stmatrix_m8n8_x4((&(((half_t*)Y16)[((((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (((((((int)threadIdx.x) & 7) >> 2) + (i_22 >> 1)) & 1) * 32)) + (((((((int)threadIdx.x) & 3) >> 1) + (i_22 & 1)) & 1) * 16)) + (((((((int)threadIdx.x) & 31) >> 4) + (((int)threadIdx.x) & 1)) & 1) * 8))])), __pack_half2(((half_t)Y[(i_22 * 8)]), ((half_t)Y[((i_22 * 8) + 1)])), __pack_half2(((half_t)Y[((i_22 * 8) + 2)]), ((half_t)Y[((i_22 * 8) + 3)])), __pack_half2(((half_t)Y[((i_22 * 8) + 4)]), ((half_t)Y[((i_22 * 8) + 5)])), __pack_half2(((half_t)Y[((i_22 * 8) + 6)]), ((half_t)Y[((i_22 * 8) + 7)])));
     }
+    weights[0] = fabsf(vectors[((((((int64_t)after) * (int64_t)384) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) + (int64_t)128)]);
+    weights[1] = fabsf(vectors[((((((int64_t)after) * (int64_t)384) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) + (int64_t)136)]);
     #pragma unroll
     for (int i_23 = 0; i_23 < 16; ++i_23) {
       *(uint1*)(values + (i_23 * 2)) = *(uint1*)(v + ((((((((int64_t)column) * (int64_t)64) + ((((int64_t)i_23) >> (int64_t)1) * (int64_t)8)) + ((((int64_t)batch) * v_batch) * (int64_t)8)) + ((((int64_t)min(((((((c * 64) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_23 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + begin) + 64), (end - 1))) * v_token) * (int64_t)8)) + ((((int64_t)head) * v_head) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)3) * (int64_t)2)));
@@ -413,67 +445,44 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
     tl::warpgroup_fence_operand(reinterpret_cast<float*>(S + 0), 64);
     #pragma unroll
     for (int i_25 = 0; i_25 < 16; ++i_25) {
-      float broadcast_var_1 = 0x0p+0f/*0.000000e+00*/;
+      float broadcast_var_3 = 0x0p+0f/*0.000000e+00*/;
       float2 condval_10;
       if ((0 <= read_slot)) {
-        float2 __8;
-          int v__13 = (exponent + 127) << 23;
-          float2 v__14 = make_float2(((((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_25 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 256)] * scale) * (*(float *)(&(v__13)))), ((((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_25 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 256)] * scale) * (*(float *)(&(v__13)))));
-          float2 v__15 = *(float2*)(O + (i_25 * 2));
-          __8.x = (v__14.x*v__15.x);
-          __8.y = (v__14.y*v__15.y);
-        condval_10 = __8;
+        float2 __12;
+          int v__19 = (exponent + 127) << 23;
+          float2 v__20 = make_float2(((((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_25 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 256)] * scale) * (*(float *)(&(v__19)))), ((((float*)numbers)[((((((c & 1) * 384) + ((((int)threadIdx.x) >> 5) * 16)) + ((i_25 & 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2)) + 256)] * scale) * (*(float *)(&(v__19)))));
+          float2 v__21 = *(float2*)(O + (i_25 * 2));
+          __12.x = (v__20.x*v__21.x);
+          __12.y = (v__20.y*v__21.y);
+        condval_10 = __12;
       } else {
-        condval_10 = make_float2(broadcast_var_1, broadcast_var_1);
+        condval_10 = make_float2(broadcast_var_3, broadcast_var_3);
       }
       *(float2*)(O + (i_25 * 2)) = condval_10;
     }
-    if (rare != 0) {
+    if (marked != 0) {
       #pragma unroll
       for (int i_26 = 0; i_26 < 32; ++i_26) {
         float condval_11;
-        if (((0 <= read_slot) && (((int*)spoilt)[((((i_26 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_26 & 1))] <= ((((((int)threadIdx.x) >> 5) * 16) + (((i_26 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))))) {
-          int _reinterpret_tmp_2 = 2143289344;
-          condval_11 = (*(float *)(&(_reinterpret_tmp_2)));
+        if (((0 <= read_slot) && (((int*)spoilt)[((((i_26 >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_26 & 1))] <= ((((c * 64) + ((((int)threadIdx.x) >> 5) * 16)) + (((i_26 & 3) >> 1) * 8)) + ((((int)threadIdx.x) & 31) >> 2))))) {
+          int _reinterpret_tmp_3 = 2143289344;
+          condval_11 = (*(float *)(&(_reinterpret_tmp_3)));
         } else {
           condval_11 = O[i_26];
         }
         O[i_26] = condval_11;
       }
     }
-    if (rare != 0) {
-      #pragma unroll
-      for (int i_27 = 0; i_27 < 64; ++i_27) {
-        float condval_12;
-        if ((((int*)spoilt)[(((((i_27 & 31) >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_27 & 1))] < 64)) {
-          int _reinterpret_tmp_3 = 2143289344;
-          condval_12 = (*(float *)(&(_reinterpret_tmp_3)));
-        } else {
-          condval_12 = S[i_27];
-        }
-        S[i_27] = condval_12;
-      }
-    }
-    state_largest = 0x0p+0f/*0.000000e+00*/;
-    odd_largest = 0x0p+0f/*0.000000e+00*/;
+    __syncthreads();
     #pragma unroll
-    for (int i_28 = 0; i_28 < 64; ++i_28) {
-      if ((i_28 % 2) == 0) {
-        state_largest = max(state_largest, fabsf(S[i_28]));
-      } else {
-        odd_largest = max(odd_largest, fabsf(S[i_28]));
-      }
+    for (int i_27 = 0; i_27 < 4; ++i_27) {
+      tl::ptx_stmatrix_m8n8_x4((&(((half_t*)O16)[(((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (i_27 * 16)) + (((((int)threadIdx.x) & 31) >> 4) * 8))])), __pack_half2(((half_t)O[(i_27 * 8)]), ((half_t)O[((i_27 * 8) + 1)])), __pack_half2(((half_t)O[((i_27 * 8) + 2)]), ((half_t)O[((i_27 * 8) + 3)])), __pack_half2(((half_t)O[((i_27 * 8) + 4)]), ((half_t)O[((i_27 * 8) + 5)])), __pack_half2(((half_t)O[((i_27 * 8) + 6)]), ((half_t)O[((i_27 * 8) + 7)])));
     }
     __syncthreads();
     #pragma unroll
-    for (int i_29 = 0; i_29 < 4; ++i_29) {
-      tl::ptx_stmatrix_m8n8_x4((&(((half_t*)O16)[(((((((int)threadIdx.x) >> 5) * 1024) + ((((int)threadIdx.x) & 15) * 64)) + (i_29 * 16)) + (((((int)threadIdx.x) & 31) >> 4) * 8))])), __pack_half2(((half_t)O[(i_29 * 8)]), ((half_t)O[((i_29 * 8) + 1)])), __pack_half2(((half_t)O[((i_29 * 8) + 2)]), ((half_t)O[((i_29 * 8) + 3)])), __pack_half2(((half_t)O[((i_29 * 8) + 4)]), ((half_t)O[((i_29 * 8) + 5)])), __pack_half2(((half_t)O[((i_29 * 8) + 6)]), ((half_t)O[((i_29 * 8) + 7)])));
-    }
-    __syncthreads();
-    #pragma unroll
-    for (int i_30 = 0; i_30 < 4; ++i_30) {
-      if (((((c * 64) + (i_30 * 16)) + (((int)threadIdx.x) >> 3)) + begin) < end) {
-        *(uint4*)(o + (((((((int64_t)column) * (int64_t)64) + ((((int64_t)batch) * o_batch) * (int64_t)8)) + ((((((((int64_t)c) * (int64_t)64) + (((int64_t)i_30) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)3)) + ((int64_t)begin)) * o_token) * (int64_t)8)) + ((((int64_t)head) * o_head) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)7) * (int64_t)8))) = *(uint4*)(((half_t*)O16) + ((i_30 * 1024) + (((int)threadIdx.x) * 8)));
+    for (int i_28 = 0; i_28 < 4; ++i_28) {
+      if (((((c * 64) + (i_28 * 16)) + (((int)threadIdx.x) >> 3)) + begin) < end) {
+        *(uint4*)(o + (((((((int64_t)column) * (int64_t)64) + ((((int64_t)batch) * o_batch) * (int64_t)8)) + ((((((((int64_t)c) * (int64_t)64) + (((int64_t)i_28) * (int64_t)16)) + (((int64_t)((int)threadIdx.x)) >> (int64_t)3)) + ((int64_t)begin)) * o_token) * (int64_t)8)) + ((((int64_t)head) * o_head) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)7) * (int64_t)8))) = *(uint4*)(((half_t*)O16) + ((i_28 * 1024) + (((int)threadIdx.x) * 8)));
       }
     }
   }
@@ -481,9 +490,16 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
   __syncthreads();
   if (((has_final != 0) && (0 <= read_slot)) && (0 <= write_slot)) {
     #pragma unroll
-    for (int i_31 = 0; i_31 < 64; ++i_31) {
-      int v__16 = (exponent + 127) << 23;
-      final_state[((((((int64_t)write_slot) * final_slot) + (((int64_t)head) * final_head)) + ((((((((int64_t)i_31) >> (int64_t)5) * (int64_t)64) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + (((((int64_t)i_31) & (int64_t)3) >> (int64_t)1) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) * final_key)) + (((((((int64_t)column) * (int64_t)64) + (((((int64_t)i_31) & (int64_t)31) >> (int64_t)2) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)3) * (int64_t)2)) + (((int64_t)i_31) & (int64_t)1)) * final_value))] = ((*(float *)(&(v__16))) * S[i_31]);
+    for (int i_29 = 0; i_29 < 64; ++i_29) {
+      float condval_12;
+      if ((((int*)spoilt)[(((((i_29 & 31) >> 2) * 8) + ((((int)threadIdx.x) & 3) * 2)) + (i_29 & 1))] < 2147483647)) {
+        int _reinterpret_tmp_4 = 2143289344;
+        condval_12 = (*(float *)(&(_reinterpret_tmp_4)));
+      } else {
+        int v__22 = (exponent + 127) << 23;
+        condval_12 = ((*(float *)(&(v__22))) * S[i_29]);
+      }
+      final_state[((((((int64_t)write_slot) * final_slot) + (((int64_t)head) * final_head)) + ((((((((int64_t)i_29) >> (int64_t)5) * (int64_t)64) + ((((int64_t)((int)threadIdx.x)) >> (int64_t)5) * (int64_t)16)) + (((((int64_t)i_29) & (int64_t)3) >> (int64_t)1) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)31) >> (int64_t)2)) * final_key)) + (((((((int64_t)column) * (int64_t)64) + (((((int64_t)i_29) & (int64_t)31) >> (int64_t)2) * (int64_t)8)) + ((((int64_t)((int)threadIdx.x)) & (int64_t)3) * (int64_t)2)) + (((int64_t)i_29) & (int64_t)1)) * final_value))] = condval_12;
     }
   }
 }
@@ -491,7 +507,7 @@ static __global__ void __launch_bounds__(128, 1) kda_state_k128_f16_kernel(float
 cudaError_t kda_state_k128_f16(const KdaState& arguments, cudaStream_t stream) {
   static Prepared prepared{0};
   return launch(kda_state_k128_f16_kernel, prepared, dim3(static_cast<unsigned>(arguments.N * arguments.HV * (arguments.V / 64))), dim3(128, 1, 1),
-                150784, stream,
+                151552, stream,
                 static_cast<float*>(arguments.final_state),
                 static_cast<const float*>(arguments.initial_state),
                 static_cast<half_t*>(arguments.o),

@@ -3,9 +3,10 @@
     Kt = k e^G    Qt = q e^G    Kr = X^T (k e^(G_end - G))    B = M X    gamma = e^G_end
     X = (I + p strict_lower(N))^-1    M_ij, N_ij = q_i, k_i . e^(G_i - G_j) k_j
 
-q and k of any norm are divided by a power of two, so that they are f16 factors of about 1: with k = 2^e k' and q = 2^a q'
-the rule k beta (v - k^T S) is k' (w v - p k'^T S) for w = 2^e beta and p = 4^e beta, and o has the factor f = 2^a. What is
-written here are q' and k'; w, p and f go to kda_state as they are, in f32.
+q and k of any norm become f16 factors of about 1: with k = m k' and q = f q' the rule k beta (v - k^T S) is
+k' (w v - p k'^T S) for w = m beta and p = m^2 beta, and o has the factor f. What is written here are q' and k'; w, p and f
+go to kda_state as they are, in f32. In most chunks every m and f is 1; otherwise one is looked for row by row, out of
+the way of the others.
 
 G is the running sum of the log-decays, in powers of two, for each half of the chunk by itself. Gates may be as strong
 as they like: a pair i > j is the product of two factors of at most 1, decays from and to the token before the boundary
@@ -28,7 +29,7 @@ tokens count as not there, and f and gamma are NaN. A q that is not finite has a
 import tilelang.language as T
 from tvm.tirx.op import thread_return
 
-from magnitudes import bits, finite, larger_of, not_a_number, power_of_two
+from magnitudes import LARGEST, bits, finite, larger_of, not_a_number, power_of_two
 from packets import OF_KEYS, OF_OUTPUT, OF_VALUES, vector_width
 from sequences import CHUNK, bound, first_place
 
@@ -37,7 +38,6 @@ BLOCK = 16
 LOG2E = 1.4426950408889634
 FORGOTTEN = -160.0  # 2^-160 is 0; running sums of it keep their precision
 GROWN = 15.0  # 2^15 is about where f16 ends
-LARGEST = 3.0e38
 GIVEN, SOFTPLUS, BOUNDED = 0, 1, 2  # fla::cuda::Gate
 
 
@@ -61,12 +61,57 @@ def grown(log2):
     return T.Or(T.Not(finite(log2)), log2 > GROWN)
 
 
-def exponent_of(total, factor, l2norm, K):
-    """Of the power of two that a row is divided by, once times `factor`: about its norm, and no more than the larger
-    one of 1 and its largest channel's magnitude, times the root of K."""
-    of_norm = T.shift_right(T.shift_right(bits(total * factor * factor), 23) - 127, 1)
-    of_sum = T.shift_right(bits(total), 23) - 127 - {64: 3, 128: 3, 256: 4}[K]
-    return T.max(T.min(T.if_then_else(l2norm != 0, of_norm, of_sum), 126), -126)
+def plain(square, l2norm):
+    """Whether f16 factors of a row have all their digits, by its sum of squares; with l2norm they are divided by their
+    norm. No comparison of floats, for NaN is not plain."""
+    low = T.if_then_else(l2norm != 0, float_bits(-28), float_bits(-12))
+    high = T.if_then_else(l2norm != 0, float_bits(126), float_bits(10))
+    return T.And(bits(square) >= low, bits(square) < high)
+
+
+def float_bits(exponent):
+    """Those of a power of two."""
+    return (exponent + 127) << 23
+
+
+def exponent_of(total, K):
+    """Of the power of two that a row is divided by, whose absolute values have this sum: about its norm, and no more than
+    the larger one of 1 and its largest channel's magnitude, times the root of K."""
+    exponent = T.shift_right(bits(total), 23) - 127 - {64: 3, 128: 3, 256: 4}[K]
+    return T.if_then_else(bits(total) == 0, 0, T.max(T.min(exponent, 126), -126))
+
+
+def factor_of(exponent, square, l2norm):
+    """What is left to multiply with where a row was divided by 2^exponent, then had this sum of squares, and was divided
+    by its norm. 4^exponent is not always a float."""
+    norm = square * T.rsqrt(T.max(square, 1e-30))
+    small = power_of_two(T.min(exponent, 0))
+    large = power_of_two(T.max(T.min(-exponent, 0), -60))
+    kept = small * norm * T.rsqrt(square * small * small + 1e-6 * large * large)
+    return T.if_then_else(l2norm != 0, kept, power_of_two(exponent))
+
+
+@T.macro
+def sum_rows(x, y, sums, total):
+    for i, j in T.Parallel(*x.shape):
+        sums[i, j] = T.cast(x[i, j], "float32") * T.cast(y[i, j], "float32")
+    T.reduce_sum(sums, total, dim=1)
+
+
+@T.macro
+def measure_rows(x, sums, square, factor, exponent, l2norm, K):
+    """Looks for the power of two and the factor that make f16 factors of about 1 of rows of any magnitude."""
+    for i, j in T.Parallel(*x.shape):
+        sums[i, j] = T.abs(T.cast(x[i, j], "float32"))
+    T.reduce_sum(sums, factor, dim=1)
+    for i in T.Parallel(CHUNK):
+        exponent[i] = exponent_of(factor[i], K)
+    for i, j in T.Parallel(*x.shape):
+        divided = T.cast(x[i, j], "float32") * power_of_two(-exponent[i])
+        sums[i, j] = divided * divided
+    T.reduce_sum(sums, square, dim=1)
+    for i in T.Parallel(CHUNK):
+        factor[i] = power_of_two(-exponent[i]) * T.if_then_else(l2norm != 0, T.rsqrt(square[i] + 1e-6), 1.0)
 
 
 @T.macro
@@ -172,7 +217,6 @@ def kernel(K, dtype, varlen):
             Pt = T.alloc_shared((CHUNK, CHUNK), "float16")
             B = T.alloc_shared((CHUNK, CHUNK), "float16")
             betas = T.alloc_shared((CHUNK,), "float32")
-            weights = T.alloc_shared((CHUNK,), "float32")
             owns = T.alloc_shared((CHUNK,), "float32")
             # 1: from here on, 2: this q. Static, for where all shared memory is dynamic ptxas knows its addresses, keeps
             # wgmma's descriptors as constants in registers, not in uniform ones, and spills some 400 bytes more.
@@ -180,14 +224,16 @@ def kernel(K, dtype, varlen):
 
             q_rows = T.alloc_fragment((CHUNK, K), dtype)
             k_rows = T.alloc_fragment((CHUNK, K), dtype)
+            eights = T.Fragment((CHUNK, K), forward_fn=lambda i, j: (i % 16 * (K // 8) + j // 8, i // 16 * 8 + j % 8))
+            T.annotate_layout({q_rows: eights, k_rows: eights})  # 16 bytes a load
             q_unit = T.alloc_fragment((CHUNK, K), "float16")
             k_unit = T.alloc_fragment((CHUNK, K), "float16")
             kept = T.alloc_fragment((CHUNK, K), "float16")
             sums = T.alloc_fragment((CHUNK, K), "float32")
             q_factor = T.alloc_fragment((CHUNK,), "float32")
             k_factor = T.alloc_fragment((CHUNK,), "float32")
-            q_exponent = T.alloc_fragment((CHUNK,), "int32")
-            k_exponent = T.alloc_fragment((CHUNK,), "int32")
+            exponent = T.alloc_fragment((CHUNK,), "int32")
+            square = T.alloc_fragment((CHUNK,), "float32")
             own = T.alloc_fragment((CHUNK,), "float32")
             of_q = T.alloc_fragment((CHUNK, CHUNK), "float32")
             of_k = T.alloc_fragment((CHUNK, CHUNK), "float32")
@@ -306,29 +352,24 @@ def kernel(K, dtype, varlen):
                     rate = beta_factor * sigmoid(rate)
                 rate = T.if_then_else(thread < count, rate, 0.0)
                 betas[thread] = rate
+                vectors[packet, K + OF_VALUES + thread] = rate
+                vectors[packet, K + OF_KEYS + thread] = rate
+                vectors[packet, K + OF_OUTPUT + thread] = 1.0
                 if T.Not(finite(rate)):
                     bad = 1
 
-            # Their magnitudes: the sum of squares where they are normalised, otherwise that of absolute values.
-            if l2norm != 0:
-                for i, j in T.Parallel(CHUNK, K):
-                    sums[i, j] = T.cast(q_rows[i, j], "float32") * T.cast(q_rows[i, j], "float32")
-            else:
-                for i, j in T.Parallel(CHUNK, K):
-                    sums[i, j] = T.abs(T.cast(q_rows[i, j], "float32"))
-            T.reduce_sum(sums, q_factor, dim=1)
-            if l2norm != 0:
-                for i, j in T.Parallel(CHUNK, K):
-                    sums[i, j] = T.cast(k_rows[i, j], "float32") * T.cast(k_rows[i, j], "float32")
-            else:
-                for i, j in T.Parallel(CHUNK, K):
-                    sums[i, j] = T.abs(T.cast(k_rows[i, j], "float32"))
-            T.reduce_sum(sums, k_factor, dim=1)
+            # Their norms, and the products of a token's own q and k.
+            sum_rows(q_rows, q_rows, sums, q_factor)
+            sum_rows(k_rows, k_rows, sums, k_factor)
+            sum_rows(q_rows, k_rows, sums, own)
 
-            # What is not finite.
+            # What is not finite, very large or very small.
             for i in T.Parallel(CHUNK):
-                if T.Not(finite(q_factor[i] + k_factor[i])):
+                if T.And(i < count, T.Not(T.And(plain(q_factor[i], l2norm), plain(k_factor[i], l2norm)))):
                     bad = 1
+                q_factor[i] = T.if_then_else(l2norm != 0, T.rsqrt(q_factor[i] + 1e-6), 1.0)
+                k_factor[i] = T.if_then_else(l2norm != 0, T.rsqrt(k_factor[i] + 1e-6), 1.0)
+                own[i] = own[i] * q_factor[i] * k_factor[i]
             bad = T.syncthreads_or(bad)
             if bad != 0:
                 mark = T.alloc_var("int32")
@@ -353,16 +394,28 @@ def kernel(K, dtype, varlen):
                     q_rows[i, j] = T.if_then_else(T.Or(i >= until, spoilt[i] == 2), T.cast(0.0, dtype), q_rows[i, j])
                 for i, j in T.Parallel(CHUNK, K):
                     k_rows[i, j] = T.if_then_else(i >= until, T.cast(0.0, dtype), k_rows[i, j])
-                for i in T.Parallel(CHUNK):
-                    q_factor[i] = T.if_then_else(T.Or(i >= until, spoilt[i] == 2), 0.0, q_factor[i])
-                    k_factor[i] = T.if_then_else(i >= until, 0.0, k_factor[i])
                 decay = 0.0
                 for i in T.serial(HALF):
                     if half * HALF + i < until:
                         decay = G[half * HALF + i, channel % 8 // 4, channel // 8, channel % 4]
                     G[half * HALF + i, channel % 8 // 4, channel // 8, channel % 4] = decay
-                if T.And(thread < CHUNK, thread >= until):
-                    betas[thread] = 0.0
+                measure_rows(k_rows, sums, square, k_factor, exponent, l2norm, K)
+                for i in T.Parallel(CHUNK):
+                    of_key = factor_of(exponent[i], square[i], l2norm)
+                    weighted = T.if_then_else(i < until, betas[i], 0.0) * of_key
+                    weighted_twice = T.max(T.min(weighted * of_key, LARGEST), -LARGEST)
+                    vectors[packet, K + OF_VALUES + i] = weighted
+                    vectors[packet, K + OF_KEYS + i] = weighted_twice
+                    betas[i] = weighted_twice
+                measure_rows(q_rows, sums, square, q_factor, exponent, l2norm, K)
+                for i in T.Parallel(CHUNK):
+                    vectors[packet, K + OF_OUTPUT + i] = T.if_then_else(
+                        T.Or(i >= until, spoilt[i] == 2), not_a_number(), factor_of(exponent[i], square[i], l2norm)
+                    )
+                for i, j in T.Parallel(CHUNK, K):
+                    of_q_row = T.cast(q_rows[i, j], "float32") * q_factor[i]
+                    sums[i, j] = of_q_row * (T.cast(k_rows[i, j], "float32") * k_factor[i])
+                T.reduce_sum(sums, own, dim=1)
                 T.sync_threads()
 
             # Here and not at the end: `until` is not kept in a register over the products.
@@ -371,30 +424,11 @@ def kernel(K, dtype, varlen):
                     until < CHUNK, not_a_number(), T.exp2(sum_at(G, HALF - 1, j) + sum_at(G, CHUNK - 1, j))
                 )
             for i in T.Parallel(CHUNK):
-                rate_q = T.if_then_else(l2norm != 0, T.rsqrt(q_factor[i] + 1e-6), 1.0)
-                q_exponent[i] = exponent_of(q_factor[i], rate_q, l2norm, K)
-                q_factor[i] = rate_q * power_of_two(-q_exponent[i])
-            for i in T.Parallel(CHUNK):
-                rate_k = T.if_then_else(l2norm != 0, T.rsqrt(k_factor[i] + 1e-6), 1.0)
-                k_exponent[i] = exponent_of(k_factor[i], rate_k, l2norm, K)
-                k_factor[i] = rate_k * power_of_two(-k_exponent[i])
+                owns[i] = own[i]
             for i, j in T.Parallel(CHUNK, K):
                 q_unit[i, j] = T.cast(T.cast(q_rows[i, j], "float32") * q_factor[i], "float16")
             for i, j in T.Parallel(CHUNK, K):
                 k_unit[i, j] = T.cast(T.cast(k_rows[i, j], "float32") * k_factor[i], "float16")
-            for i, j in T.Parallel(CHUNK, K):  # a token's own q and k
-                sums[i, j] = T.cast(q_unit[i, j], "float32") * T.cast(k_unit[i, j], "float32")
-            T.reduce_sum(sums, own, dim=1)
-            for i in T.Parallel(CHUNK):
-                owns[i] = own[i]
-                weighted = betas[i] * power_of_two(k_exponent[i])
-                weighted_twice = T.max(T.min(weighted * power_of_two(k_exponent[i]), LARGEST), -LARGEST)
-                weights[i] = weighted_twice
-                vectors[packet, K + OF_VALUES + i] = weighted
-                vectors[packet, K + OF_KEYS + i] = weighted_twice
-                vectors[packet, K + OF_OUTPUT + i] = T.if_then_else(
-                    T.And(bad != 0, T.Or(i >= until, spoilt[i] == 2)), not_a_number(), power_of_two(q_exponent[i])
-                )
 
             if numbers > K + 3 * CHUNK:
                 for j in T.Parallel(numbers - K - 3 * CHUNK):  # copied, never read
@@ -412,7 +446,7 @@ def kernel(K, dtype, varlen):
             for i, j in T.Parallel(CHUNK, CHUNK):
                 M[i, j] = T.cast(T.if_then_else(i > j, pairs_q[i, j], T.if_then_else(i == j, owns[i], 0.0)), "float16")
             for i, j in T.Parallel(CHUNK, CHUNK):
-                pairs_k[i, j] = T.if_then_else(i > j, weights[i] * pairs_k[i, j], 0.0)
+                pairs_k[i, j] = T.if_then_else(i > j, betas[i] * pairs_k[i, j], 0.0)
             T.copy(pairs_k, L)
             for i, j in T.Parallel(CHUNK, CHUNK):
                 if i // BLOCK == j // BLOCK:

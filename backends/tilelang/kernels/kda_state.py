@@ -7,35 +7,38 @@ chunk's 64 tokens. The next chunk's are on their way (cp.async) while one is wor
 two: the next one's take the place of this one's as soon as those have been used. V comes a chunk ahead, in registers.
 
 S and Y are factors of products in f16, so they are kept in units of a power of two that follows the largest magnitude of
-S and w V: scaling V and the states by a power of two changes no bit of what is multiplied. The unit stays while that
-magnitude is between 2^LOW and 2^HIGH of it.
+S and w V. The unit stays while that magnitude is between 2^LOW and 2^HIGH of it, which takes few instructions to see:
+bits of S in f16 and a product a row of V. Everything else is rare, and out of the way.
 
 A column of V that is not finite at some token is not finite from there on, and no other output is touched: such values
-count as zeros in products, over a whole chunk, and the column is made NaN where it ends up. For k, g, beta and q
-kda_prepare does the same (its f and gamma are NaN). Rows of Kt, Qt, Kr and B and w, p of tokens that are not there are
-zero.
+count as zeros in products, and the column's outputs and final state are NaN. For k, g, beta and q kda_prepare does the
+same (its f and gamma are NaN). Rows of Kt, Qt, Kr and B and w, p of tokens that are not there are zero.
 """
 
 import tilelang.language as T
 
-from magnitudes import NOT_FINITE, ZERO, finite, larger, largest_exponent, not_a_number, power_of_two
+from magnitudes import (
+    LARGEST,
+    NOTES,
+    ZERO,
+    bits_of,
+    finite,
+    is_rare,
+    larger_of,
+    largest_exponent,
+    largest_of_row,
+    not_a_number,
+    note,
+    power_of_two,
+)
 from packets import OF_KEYS, OF_OUTPUT, OF_VALUES, vector_width
 from sequences import CHUNK, bound, first_place, index_at
 
 COLUMNS = 64
 THREADS = 128
-LOW, UNIT, HIGH = -3, 2, 7  # powers of two: Y has 2^14 at most then, and f16 ends at 2^16
-
-
-@T.macro
-def find_largest(S, even: T.Ref, odd: T.Ref):
-    """The largest magnitudes of this thread's part of S, but for columns that are NaN, in two chains of dependent
-    instructions."""
-    for i, j in T.Parallel(*S.shape):
-        if j % 2 == 0:
-            even = T.max(even, T.abs(S[i, j]))
-        else:
-            odd = T.max(odd, T.abs(S[i, j]))
+LOW, UNIT, HIGH = -7, -3, 1  # powers of two that bits of f16 tell; Y has 2^8 at most then, and f16 ends at 2^16
+FIRST = 3  # exponent of the unit at a sequence's first token: for numbers of about 1
+NEVER = 2147483647
 
 
 def kernel(K, dtype, varlen):
@@ -88,6 +91,7 @@ def kernel(K, dtype, varlen):
     ):
         with T.Kernel(N * HV * (V // COLUMNS), threads=THREADS) as item:
             T.annotate_restrict_buffers(initial_state, final_state)  # may be the same memory
+            thread = T.get_thread_binding()
             Kt = T.alloc_shared((stages, CHUNK, K), "float16")
             Qt = T.alloc_shared((stages, CHUNK, K), "float16")
             Kr = T.alloc_shared((stages, CHUNK, K), "float16")
@@ -96,17 +100,21 @@ def kernel(K, dtype, varlen):
             S16 = T.alloc_shared((K, COLUMNS), "float16")
             Y16 = T.alloc_shared((CHUNK, COLUMNS), "float16")
             O16 = T.alloc_shared((CHUNK, COLUMNS), dtype)
-            spoilt = T.alloc_shared((COLUMNS,), "int32")  # the first token of a column that is not finite
+            spoilt = T.alloc_shared((COLUMNS,), "int32")  # the first token of a column that is not finite, or NEVER
+            notes = T.alloc_shared((NOTES,), "int32")
             S = T.alloc_fragment((K, COLUMNS), "float32")
             Y = T.alloc_fragment((CHUNK, COLUMNS), "float32")
             O = T.alloc_fragment((CHUNK, COLUMNS), "float32")
             values = T.alloc_fragment((CHUNK, COLUMNS), dtype)
+            halves = T.alloc_fragment((K, COLUMNS), "float16")
             exponent = T.alloc_var("int32")  # of the unit
-            chosen = T.alloc_var("int32")
             rare = T.alloc_var("int32")
+            marked = T.alloc_var("int32")  # whether a column is spoilt
+            chosen = T.alloc_var("int32")
             state_largest = T.alloc_var("float32")
-            odd_largest = T.alloc_var("float32")
             value_largest = T.alloc_var("float32")
+            weights = T.alloc_local((2,), "float32")  # |w| of the rows of `values` that a thread has
+            row = thread // 32 * 16 + thread % 32 // 4
             first = T.alloc_var("int32")
             column = T.alloc_var("int32")
             head = T.alloc_var("int32")
@@ -118,7 +126,6 @@ def kernel(K, dtype, varlen):
             read_slot = T.alloc_var("int32")
             write_slot = T.alloc_var("int32")
 
-            thread = T.get_thread_binding()
             column = T.truncmod(item, V // COLUMNS)
             n = T.truncdiv(item, V // COLUMNS)
             head = T.truncmod(n, HV)
@@ -145,26 +152,30 @@ def kernel(K, dtype, varlen):
                     write_slot = -1
             chunks = T.ceildiv(end - begin, CHUNK)
 
-            exponent = 0
+            exponent = FIRST
+            marked = 0
+            if thread < COLUMNS:
+                spoilt[thread] = NEVER
+            if thread < NOTES:
+                notes[thread] = -1
             T.clear(S)
             if T.And(has_initial != 0, read_slot >= 0):
                 for i, j in T.Parallel(K, COLUMNS):
-                    S[i, j] = initial_state[
+                    S[i, j] = power_of_two(-FIRST) * initial_state[
                         read_slot * initial_slot
                         + head * initial_head
                         + i * initial_key
                         + (column * COLUMNS + j) * initial_value
                     ]
 
-            state_largest = 0.0
-            odd_largest = 0.0
-            find_largest(S, state_largest, odd_largest)
             if chunks > 0:
                 T.async_copy(operators[place * HV + head, 0:CHUNK, :], Kt[0, :, :])
                 T.async_copy(operators[place * HV + head, CHUNK : 2 * CHUNK, :], Qt[0, :, :])
                 T.async_copy(operators[place * HV + head, 2 * CHUNK : 3 * CHUNK, :], Kr[0, :, :])
                 T.async_copy(triangles[place * HV + head, :, :], B[0, :, :])
                 T.async_copy(vectors[place * HV + head, :], numbers[0, :])
+                weights[0] = T.abs(vectors[place * HV + head, K + OF_VALUES + row])
+                weights[1] = T.abs(vectors[place * HV + head, K + OF_VALUES + row + 8])
                 # Not past the last token: what is read in its place is not used.
                 for i, j in T.Parallel(CHUNK, COLUMNS):
                     values[i, j] = v[
@@ -182,23 +193,31 @@ def kernel(K, dtype, varlen):
                     T.async_copy(operators[after, 2 * CHUNK : 3 * CHUNK, :], Kr[1 - stage, :, :])
                     T.async_copy(triangles[after, :, :], B[1 - stage, :, :])
                     T.async_copy(vectors[after, :], numbers[1 - stage, :])
+
+                # The unit: noted before a barrier that comes with the wait for copies, and read after it.
+                T.copy(S, halves)
+                note(
+                    notes,
+                    c,
+                    bits_of(halves, K * COLUMNS // THREADS),
+                    larger_of(weights[0] * largest_of_row(values, 0), weights[1] * largest_of_row(values, 1)),
+                    power_of_two(exponent + LOW),
+                    power_of_two(exponent + HIGH),
+                )
+                if stages > 1:
                     T.ptx_wait_group(5)
                 else:
                     T.ptx_wait_group(0)
 
-                # The unit.
-                value_largest = 0.0
-                for i, j in T.Parallel(CHUNK, COLUMNS):
-                    value_largest = larger(
-                        value_largest, numbers[stage, OF_VALUES + K + i] * T.cast(values[i, j], "float32")
-                    )
-                chosen = largest_exponent(T.max(state_largest, odd_largest), value_largest, exponent)
-                rare = T.if_then_else(chosen == NOT_FINITE, 1, 0)
+                if stages == 1:  # no registers to keep `halves` in
+                    T.copy(halves, S16)
+                rare = is_rare(notes, c)
                 if rare != 0:
+                    first = NEVER
                     if thread < COLUMNS:
-                        first = CHUNK
+                        first = spoilt[thread]
                         for i in T.serial(CHUNK):
-                            if T.And(begin + c * CHUNK + i < end, first == CHUNK):
+                            if T.And(begin + c * CHUNK + i < end, first == NEVER):
                                 if T.Not(
                                     finite(
                                         numbers[stage, OF_VALUES + K + i]
@@ -213,26 +232,28 @@ def kernel(K, dtype, varlen):
                                         )
                                     )
                                 ):
-                                    first = i
+                                    first = c * CHUNK + i
                         spoilt[thread] = first
-                    T.sync_threads()
+                    marked = T.syncthreads_or(T.if_then_else(first < NEVER, 1, 0))
                     state_largest = 0.0
-                    value_largest = 0.0
                     for i, j in T.Parallel(K, COLUMNS):
                         state_largest = T.max(state_largest, T.if_then_else(finite(S[i, j]), T.abs(S[i, j]), 0.0))
+                    value_largest = 0.0
                     for i, j in T.Parallel(CHUNK, COLUMNS):
                         weighted = numbers[stage, OF_VALUES + K + i] * T.cast(values[i, j], "float32")
                         values[i, j] = T.if_then_else(finite(weighted), values[i, j], T.cast(0.0, dtype))
                         value_largest = T.max(value_largest, T.if_then_else(finite(weighted), T.abs(weighted), 0.0))
-                    chosen = largest_exponent(state_largest, value_largest, exponent)
-                if T.And(chosen > ZERO, T.Or(chosen - exponent < LOW, chosen - exponent > HIGH)):
-                    chosen = T.min(T.max(chosen - UNIT, -122), 126)
-                    if chosen != exponent:
+                    chosen = largest_exponent(notes, state_largest, value_largest, exponent)
+                    if T.And(chosen > ZERO, T.Or(chosen - exponent < LOW, chosen - exponent >= HIGH)):
+                        chosen = T.min(T.max(chosen - UNIT, -119), 126)
                         for i, j in T.Parallel(K, COLUMNS):
                             S[i, j] = S[i, j] * power_of_two(T.max(T.min(exponent - chosen, 126), -126))
-                    exponent = chosen
-
-                T.copy(S, S16)
+                        exponent = chosen
+                    T.copy(S, halves)
+                    if stages == 1:
+                        T.copy(halves, S16)
+                if stages > 1:
+                    T.copy(halves, S16)
                 for i, j in T.Parallel(K, COLUMNS):
                     S[i, j] = S[i, j] * numbers[stage, i]
                 T.wgmma_gemm(Kt[stage, :, :], S16, Y, clear_accum=True)
@@ -243,11 +264,13 @@ def kernel(K, dtype, varlen):
                     T.async_copy(operators[after, 0:CHUNK, :], Kt[0, :, :])
                     T.async_copy(operators[after, CHUNK : 2 * CHUNK, :], Qt[0, :, :])
                 for i, j in T.Parallel(CHUNK, COLUMNS):
-                    Y[i, j] = (
-                        numbers[stage, OF_VALUES + K + i] * T.cast(values[i, j], "float32") * power_of_two(-exponent)
-                        - numbers[stage, OF_KEYS + K + i] * Y[i, j]
-                    )
+                    weight = T.max(
+                        T.min(numbers[stage, OF_VALUES + K + i] * power_of_two(-exponent), LARGEST), -LARGEST
+                    )  # finite, for values of 0
+                    Y[i, j] = weight * T.cast(values[i, j], "float32") - numbers[stage, OF_KEYS + K + i] * Y[i, j]
                 T.copy(Y, Y16)
+                weights[0] = T.abs(vectors[after, K + OF_VALUES + row])
+                weights[1] = T.abs(vectors[after, K + OF_VALUES + row + 8])
                 for i, j in T.Parallel(CHUNK, COLUMNS):
                     values[i, j] = v[
                         (batch * v_batch + T.min(begin + (c + 1) * CHUNK + i, end - 1) * v_token + head * v_head) * 8
@@ -264,14 +287,11 @@ def kernel(K, dtype, varlen):
                         numbers[stage, OF_OUTPUT + K + i] * scale * power_of_two(exponent) * O[i, j],
                         0.0,
                     )
-                if rare != 0:
+                if marked != 0:
                     for i, j in T.Parallel(CHUNK, COLUMNS):
-                        O[i, j] = T.if_then_else(T.And(read_slot >= 0, i >= spoilt[j]), not_a_number(), O[i, j])
-                    for i, j in T.Parallel(K, COLUMNS):
-                        S[i, j] = T.if_then_else(spoilt[j] < CHUNK, not_a_number(), S[i, j])
-                state_largest = 0.0
-                odd_largest = 0.0
-                find_largest(S, state_largest, odd_largest)
+                        O[i, j] = T.if_then_else(
+                            T.And(read_slot >= 0, c * CHUNK + i >= spoilt[j]), not_a_number(), O[i, j]
+                        )
                 if stages == 1:
                     T.sync_threads()  # a warp's products may be done before another's
                     T.async_copy(operators[after, 2 * CHUNK : 3 * CHUNK, :], Kr[0, :, :])
@@ -294,6 +314,6 @@ def kernel(K, dtype, varlen):
                         + head * final_head
                         + i * final_key
                         + (column * COLUMNS + j) * final_value
-                    ] = power_of_two(exponent) * S[i, j]
+                    ] = T.if_then_else(spoilt[j] < NEVER, not_a_number(), power_of_two(exponent) * S[i, j])
 
     return kda_state

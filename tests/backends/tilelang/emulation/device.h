@@ -205,11 +205,35 @@ void wait_wgmma() {}
 namespace fla::tilelang {
 
 inline float larger_of(float x, float y) { return std::isnan(x) || std::isnan(y) ? NAN : std::fmax(x, y); }
-inline float larger(float largest, float x) { return larger_of(largest, std::fabs(x)); }
+
+template <int count>
+unsigned bits_of(const void* halves) {
+  unsigned bits = 0;
+  for (int i = 0; i < count / 2; ++i) bits |= static_cast<const unsigned*>(halves)[i];
+  return bits;
+}
+template <int row, class Element>
+float largest_of_row(const Element* values) {
+  float largest = 0;
+  for (int i = 0; i < 16; ++i)
+    largest = larger_of(largest, std::fabs(float{values[i / 2 * 4 + 2 * row + i % 2]}));
+  return largest;
+}
+
+/// Words of `notes`: the last chunk with a number that is too large, and with one that is large enough.
+inline void note(void* notes, int chunk, unsigned bits, float value, float low, float high) {
+  int* const all = static_cast<int*>(notes);
+  if ((bits & 0x40004000) != 0 || !(value < high)) all[0] = chunk;
+  if ((bits & 0x60006000) != 0 || value >= low) all[1] = chunk;
+}
+inline bool is_rare(const void* notes, int chunk) {
+  const int* const all = static_cast<const int*>(notes);
+  return all[0] == chunk || all[1] != chunk;
+}
 inline int exponent_of(float magnitude, int unit) {
   return !std::isfinite(magnitude) ? 100000 : magnitude == 0 ? -100000 : std::ilogb(magnitude) + unit;
 }
-inline int largest_exponent(float state, float value, int unit) {
+inline int largest_exponent(void*, float state, float value, int unit) {
   return exchange(max(exponent_of(state, unit), exponent_of(value, 0)),
                   [](int a, int b) { return max(a, b); });
 }
