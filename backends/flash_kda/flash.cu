@@ -106,6 +106,7 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
   Workspace w = workspace_of(given, route, workspace);
   Params p;
   p.call = with_pool(given);
+  for (int keys = 0; keys < 2; ++keys) p.windows[keys] = window_of(given, keys == 0);
   p.schedule = w.schedule;
   p.segments = w.segments;
   p.gate_f32 = given.g.dtype == DType::f32;

@@ -20,7 +20,7 @@ static_assert(State::bytes <= kPartAt && kSharedBytes <= 232448);
 /// of both, and one such pair slows all streams down (README.md). Which CTA comes to run on which SM changes
 /// from launch to launch, and only the CTA knows. So each takes the next part of the kind that its SM is for,
 /// or, should SMs be numbered otherwise than 0, 1, …, what is left of the other kind.
-FLA_DEVICE std::uint32_t part_of(const Params& p, Smem smem) {
+FLA_DEVICE void take_part(const Params& p, Smem smem) {
   const std::uint32_t streams = p.state_blocks;
   std::uint32_t part = block();
   if (thread() == 0) {
@@ -35,24 +35,23 @@ FLA_DEVICE std::uint32_t part_of(const Params& p, Smem smem) {
     store(smem + kPartAt, part);
   }
   barrier(9, kThreads);
-  return uniform(load_u32(smem + kPartAt));
 }
+FLA_DEVICE std::uint32_t part_of(Smem smem) { return load_u32(smem + kPartAt); }
 
 template <Half16 type>
 FLA_DEVICE void forward(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), wg = warp >> 2;
   let_next_kernel_come();
   wait_for_kernel_before();
-  const std::uint32_t part = part_of(p, smem);
-  if (part < std::uint32_t(p.state_blocks)) {
+  take_part(p, smem);
+  if (uniform(part_of(smem)) < std::uint32_t(p.state_blocks)) {
     if (tid == 0) {
       for (std::uint32_t i = 0; i < State::firsts; ++i) {
         mbar_init(smem + State::first_full + 8 * i, 1);
         mbar_init(smem + State::first_empty + 8 * i, 256);  // every lane has read
       }
       for (int i = 0; i < 2; ++i) {
-        mbar_init(smem + State::rest_full + 8 * i, 1 + kScanning);
-        mbar_init(smem + State::v_full + 8 * i, 1);
+        mbar_init(smem + State::rest_full + 8 * i, 1);
         mbar_init(smem + State::rest_empty + 8 * i, 256);
         mbar_init(smem + State::left + 8 * i, 8);
         mbar_init(smem + State::o_full + 8 * i, 8);
@@ -68,23 +67,22 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     barrier(9, kThreads);
     if (wg == 1 || wg == 2) {
       registers_up<200>();
-      state_chain<type>(p, smem, part, wg - 1, warp & 3, tid & 31);
+      state_chain<type>(p, smem, uniform(part_of(smem)), wg - 1, warp & 3, tid & 31);
     } else if (wg == 0) {
       registers_down<32>();
       if ((tid & 31) == 0) {
-        if (warp == 0) state_loads_first(p, smem, part);
-        if (warp == 3) state_loads_rest(p, smem, part);
-        if (warp == 1 && p.schedule.ready) state_looks(p, smem, part);
-        if (warp == 2 && p.schedule.taken) state_tells(p, smem, part);
+        if (warp == 0) state_loads_first(p, smem, part_of(smem));
+        if (warp == 3) state_loads_rest(p, smem, part_of(smem));
+        if (warp == 1 && p.schedule.ready) state_looks(p, smem, part_of(smem));
+        if (warp == 2 && p.schedule.taken) state_tells(p, smem, part_of(smem));
       }
     } else {
       registers_down<24>();
-      if (warp == 12) state_stores(p, smem, part, tid & 31);
-      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, part);
-      if (wg == 4) state_scans<type>(p, smem, part, warp & 3, tid & 31);
+      if (warp == 12) state_stores(p, smem, uniform(part_of(smem)), tid & 31);
+      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, part_of(smem));
     }
   } else {
-    prep<type>(p, smem, tid, part - p.state_blocks, blocks() - p.state_blocks);
+    prep<type>(p, smem, tid, uniform(part_of(smem)) - p.state_blocks, blocks() - p.state_blocks);
   }
   warp_sync();
   barrier(9, kThreads);  // nobody leaves while others wait for each other

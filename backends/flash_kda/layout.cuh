@@ -23,7 +23,8 @@ struct Packet {
   static constexpr std::uint32_t b = 6 * kTile;      // [64][64]
   static constexpr std::uint32_t gamma = 7 * kTile;  // f32 [128]
   // Magnitudes (range.cuh)
-  static constexpr std::uint32_t odd = gamma + 4 * kHead;         // u32 [4]: kOdd, kScaled; w; 2^w (f32)
+  // u32 [4]: kOdd, kScaled; 2^w (f32)
+  static constexpr std::uint32_t odd = gamma + 4 * kHead, unit = odd + 4;
   static constexpr std::uint32_t v_scale = odd + 16;              // bf16 [64]: 2^-a_i
   static constexpr std::uint32_t o_scale = v_scale + 2 * kChunk;  // bf16 [64]: 2^b_i
   static constexpr std::uint32_t end = o_scale + 2 * kChunk;

@@ -92,11 +92,17 @@ struct Segments {
       nullptr;  ///< [items][count - 2][2 halves of 64 columns][128 rows][128 bytes]: P, f16, swizzled
 };
 
+/// Squares of norms that are ordinary (range.cuh).
+struct Window {
+  float least = 0, most = 0;
+};
+
 struct Params {
   TensorMap q, k, g, v, o;
   TensorMap first_state, last_state;               ///< boxes of 128 rows x 32 columns of a head's state
   bool first_by_tma = false, last_by_tma = false;  ///< where strides allow it
   KdaCall call;
+  Window windows[2];  ///< of queries, of keys, as they come
   Schedule schedule;
   Segments segments;
   std::int32_t state_blocks = 0;  ///< CTAs that run chains, one a stream; the others prepare

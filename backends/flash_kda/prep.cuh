@@ -70,7 +70,7 @@ struct Prep {
   static constexpr std::uint32_t diagonal = run;  // after the copies: f32 [8 blocks][8 columns][8 rows] of L
   static constexpr std::uint32_t beta = factor + 512;  // f32 [2][64], in turn
   static constexpr std::uint32_t gates =
-      beta + 512;  // f32 [128]: offsets; slope, rate; u32: whether betas are odd
+      beta + 512;  // f32 [128]: offsets; slope, rate; u32: kOdd for the betas
   static constexpr std::uint32_t vote = gates + 528;  // u32 [8], one a warp
   // 2 x u32 [8], in turn: head, batch, token, rows, packet, number, stream, head of q and k
   static constexpr std::uint32_t record = vote + 32;
@@ -115,12 +115,14 @@ FLA_DEVICE std::uint32_t in_diagonal(std::uint32_t i, std::uint32_t j) {
 FLA_DEVICE std::uint32_t q_rows(std::uint32_t block) { return Prep::raw + block * 16384; }
 FLA_DEVICE std::uint32_t k_rows(std::uint32_t block) { return Prep::raw + 4096 + block * 8192; }
 
-/// What the warps that scale say of a work, or-ed: a run of 8 tokens decays by more than 2^-2, by more than
-/// 2^-59; kOdd, kScaled.
+/// What the warps that scale say of a work, or-ed, and what is known of its betas: a run of 8 tokens decays
+/// by more than 2^-2, by more than 2^-59; kOdd, kScaled.
 inline constexpr std::uint32_t kSteep = 1, kStrong = 2;
+inline constexpr std::uint32_t kLost = 8;  ///< the first bit of what prep_odd leaves to prep_lose
 FLA_DEVICE std::uint32_t votes_of(Smem at) {
   const U4 x = load_u32x4(at + Prep::vote), y = load_u32x4(at + Prep::vote + 16);
-  return uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w);
+  const std::uint32_t of_betas = load_u32(at + Prep::gates + 520);
+  return uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w | of_betas);
 }
 /// How a work is scaled.
 enum class Way : std::uint32_t { gentle, steep, exact };
@@ -133,7 +135,7 @@ FLA_DEVICE Smem row_of(Smem x0, int j) { return (x0 ^ (j << 4)) + j * 128; }
 
 /// Step 2: products of the decays of a warp's tokens, and its vote beside those that are known.
 FLA_DEVICE void prep_tally(Smem smem, std::uint32_t warp, std::uint32_t lane, const float (&a)[8][4],
-                           std::uint32_t votes) {
+                           bool odd, std::uint32_t votes = 0) {
   float run[4];
 #pragma unroll
   for (int c = 0; c < 4; ++c)
@@ -144,24 +146,17 @@ FLA_DEVICE void prep_tally(Smem smem, std::uint32_t warp, std::uint32_t lane, co
                         run[3] <= kWeakestDecay;  // NaN is none
   if (below(0x1p-2f)) votes |= kSteep;
   if (below(0x1p-59f)) votes |= kStrong;
-  if (any(!is_decay)) votes |= kOdd;
+  if (any(odd || !is_decay)) votes |= kOdd;
   if (lane == 0) store(smem + Prep::vote + 4 * warp, votes);
-}
-
-/// Whether the square of a norm, of q with 16 scale or of k, leaves its window.
-FLA_DEVICE bool is_odd(float square, bool is_query) {
-  return is_query ? !(square >= kShortestQuery && square <= kLongestQuery)
-                  : !(square >= kShortestKey && square <= kLongestKey);
 }
 
 /// Step 2 again for a work with magnitudes out of the ordinary, a warp its 8 tokens: factors and betas with
 /// powers of two, which go into the packet; from the first token on whose key, beta or gate is not finite it
-/// is as if the sequence had ended. Returns for which of the 8 tokens Qh is to be NaN, a bit each, and in bit
-/// 8 whether gamma is.
+/// is as if the sequence had ended. Leaves in the warp's vote, from kLost on, for which of the 8 tokens Qh is
+/// to be NaN, a bit each, and in the next bit whether gamma is.
 template <Half16 type>
-FLA_DEVICE std::uint32_t prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
-                                  std::uint32_t rows, float (&a)[8][4], Smem betas, std::uint32_t votes,
-                                  std::uint32_t team) {
+FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane, std::uint32_t rows,
+                         float (&a)[8][4], Smem betas, std::uint32_t votes, std::uint32_t team) {
   const std::uint32_t block = warp >> 2;
   // Decays wait in the packet meanwhile: registers are few.
   const Smem decay = smem + Prep::packet + warp * 4096 + lane * 16;
@@ -224,8 +219,7 @@ FLA_DEVICE std::uint32_t prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::u
   if (exponent_b != 0 && (exponent_b < 127 - 6 || exponent_b > 127 + 2))
     w = clamped(127 - static_cast<std::int32_t>(exponent_b)), votes |= kScaled;
   if (warp == 0 && lane == 0) {
-    store(smem + Packet::odd + 4, static_cast<std::uint32_t>(w));
-    store(smem + Packet::odd + 8, power(w));
+    store(smem + Packet::unit, power(w));
   }
   barrier(team, Prep::threads);  // votes may be written again
   if (first < kChunk) lost |= 256;
@@ -247,9 +241,8 @@ FLA_DEVICE std::uint32_t prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::u
     }
   }
   // As steep as it was: what comes before the first token that is not finite keeps its bits.
-  prep_tally(smem, warp, lane, a, votes);
+  prep_tally(smem, warp, lane, a, false, votes | lost << kLost);
   barrier(team, Prep::threads);
-  return lost;
 }
 
 /// What prep_odd said of Qh and gamma.
@@ -743,12 +736,11 @@ inline constexpr int kEarly = 6;
 /// Steps 2 and 3, warps 0 to 7: g, q, k of one work after the other to what the pairs and the folds multiply.
 template <Half16 type, Gate gate>
 FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std::int32_t worker) {
-  const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), tid = 32 * warp + lane,
-                      wg = warp >> 2, w4 = warp & 3;
+  const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), wg = warp >> 2, w4 = warp & 3;
   constexpr std::uint32_t team = 1;  // named barrier
   const KdaCall& call = p.call;
   Patience patience;
-  Probe probe{smem + Prep::ticks + 64 * wg, (tid & 127) == 0};
+  Probe probe{smem + Prep::ticks + 64 * wg, w4 == 0 && lane == 0};
   probe.begin();
   for (std::uint32_t n = 0;; ++n) {
     const std::uint32_t turn = (n >> 1) & 1;
@@ -804,7 +796,8 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
     {
       // the diagonal of X X^T; warps 0-3: 16 tokens of q each, warps 4-7: of k
       const std::uint32_t block = w4 >> 1;
-      const Smem x = fragment_a(at + Prep::raw + block * 16384, 32 * (wg ^ block) + 16 * (w4 & 1), lane);
+      const Smem x =
+          fragment_a(at + Prep::raw + block * 16384, 32 * (wg ^ block) + 16 * (w4 & 1), kept(lane));
       constexpr int late = 8 - kEarly;
       decays<gate, kEarly, 8>(gates, a, [&](int j) {
 #pragma unroll
@@ -823,10 +816,12 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
         if (8 * warp + j >= rows || 4 * lane >= std::uint32_t(call.K))
           a[j][0] = a[j][1] = a[j][2] = a[j][3] = 1;
     }
-    bool odd = load_u32(at + Prep::gates + 520) != 0;
+    bool odd = false;
     {
       const float f = wg == 0 ? 16.0f * call.scale : 1.0f;
-      const std::uint32_t g = lane >> 2, t = lane & 3, token = 16 * w4 + g;
+      const Window window = p.windows[wg];
+      // kept(lane): what depends on it is computed again, and takes no register meanwhile.
+      const std::uint32_t g = kept(lane) >> 2, t = kept(lane) & 3, token = 16 * w4 + g;
       const Smem to = at + Prep::factor + wg * 4 + token * 8;
       if (t == (g >> 1)) {
         const float squares[2] = {(g & 1) ? lo[1] : lo[0], (g & 1) ? hi[3] : hi[2]};
@@ -834,38 +829,39 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
         for (std::uint32_t h = 0; h < 2; ++h) {
           const float factor = call.l2norm ? f * rsqrt_of(squares[h] + 1e-6f) : f;
           store(to + 64 * h, factor);
-          if (token + 8 * h < rows) odd |= is_odd(squares[h] * factor * factor, wg == 0);
+          if (token + 8 * h < rows) odd |= !(squares[h] >= window.least && squares[h] <= window.most);
         }
       }
     }
-    prep_tally(at, warp, lane, a, any(odd) ? kOdd : 0);
+    prep_tally(at, warp, lane, a, odd);
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
     barrier(team, Prep::threads);
     probe.mark(5);
 
     // 3
-    std::uint32_t votes = votes_of(at), lost = 0;
-    if (tid == 0) store(at + Packet::odd, U4{0, 0, f32_bits(1.0f), 0});
-    if ((votes & kOdd) != 0) {
+    std::uint32_t votes = votes_of(at);
+    if (warp == 0 && lane == 0) store(at + Packet::odd, U2{0, f32_bits(1.0f)});
+    if ((votes & kOdd) != 0) [[unlikely]] {
       rarely();
-      lost = prep_odd<type>(at, x0, warp, lane, rows, a, at + Prep::beta + 256 * turn, votes, team);
+      prep_odd<type>(at, first_of(kept(lane)), warp, lane, rows, a, at + Prep::beta + 256 * turn, votes,
+                     team);
       votes = votes_of(at);
-      if (tid == 0) store(at + Packet::odd, votes & (kOdd | kScaled));
+      if (warp == 0 && lane == 0) store(at + Packet::odd, votes & (kOdd | kScaled));
     }
     const Way way = way_of(votes);
-    if (way == Way::exact) {
-      exact_pairs<type>(at, kept(tid), warp, kept(lane), a, at + Prep::beta + 256 * turn, team);
+    if (way == Way::exact) [[unlikely]] {
+      exact_pairs<type>(at, 32 * warp + kept(lane), warp, kept(lane), a, at + Prep::beta + 256 * turn, team);
       exact_copies<type>(at, first_of(kept(lane)), warp, lane, a);
-      exact_move(kept(at), kept(tid), team);
+      exact_move(kept(at), 32 * warp + kept(lane), team);
     } else if (way == Way::steep) {
       prep_copies<type, Half16::bf16>(at, x0, warp, lane, a);
     } else {
       prep_copies<type, Half16::f16>(at, x0, warp, lane, a);
     }
-    if (lost != 0) {
+    if (const std::uint32_t lost = load_u32(at + Prep::vote + 4 * warp) >> kLost; lost != 0) [[unlikely]] {
       rarely();
-      prep_lose(at, x0, warp, lane, lost);
+      prep_lose(at, first_of(kept(lane)), warp, lane, lost);
     }
     warp_sync();
     barrier_arrive(scaled_in(n & 1), 2 * Prep::threads);
@@ -955,7 +951,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     store(at + Prep::gates + 16 * lane, gates.offset);
     if (lane == 0) {
       store(at + Prep::gates + 512, F2{gates.slope, gates.rate});
-      store(at + Prep::gates + 520, odd ? 1u : 0u);
+      store(at + Prep::gates + 520, odd ? kOdd : 0u);
     }
     mbar_arrive(at + Prep::bar_g);
   };
@@ -1017,7 +1013,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
     const Smem betas = at + Prep::beta + 256 * turn + 4 * (16 * block + (kept(lane) >> 2));
     const F2 beta{load_f32(betas), load_f32(betas + 32)};
-    const float unit = load_f32(at + Packet::odd + 8);  // 2^w of range.cuh
+    const float unit = load_f32(at + Packet::unit);  // 2^w of range.cuh
     const auto paired = [&] {
       probe.mark(0);
       barrier(kTeam, Prep::threads);  // nobody reads raw, g and k0 any more

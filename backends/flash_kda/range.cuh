@@ -16,15 +16,17 @@
 ///            times what comes of it.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. A chunk that is not is marked `odd`
-/// by prep, or found by warps that scan V as it comes, and takes another way through the chain, about twice
-/// as long. S is looked at where an item begins, every 16 chunks, and in every chunk after one that was not
-/// plain: with keys of norm 1, beta up to 2 and V below 2^7, |S / 16| below 2^9 stays below 2^14 for 16
-/// chunks; prep marks chunks with longer keys, larger betas or gates above 0.
+/// by prep, or found by the chain when V has come, and takes another way through the chain, about twice as
+/// long. S is looked at where
+/// an item begins, every 16 chunks, and in every chunk after one that was not plain: with keys of norm 1,
+/// beta up to 2 and V below 2^7, |S / 16| below 2^9 stays below 2^14 for 16 chunks; prep marks chunks with
+/// longer keys, larger betas or gates above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Qh from t on and for gamma, so that o from t on, and the state, are NaN. In
-/// q: NaN for that row of Qh. In V: the chain takes 0 for it, and writes NaN over its column of o from t on
-/// and over its column of the state. Nothing before t, and no other column, is multiplied by it.
+/// q: NaN for that row of Qh. In V: the chain takes 0 for it where it makes o, and writes NaN over its column
+/// of o from t on; in Y it takes NaN, and so its column of the state is. Nothing before t, and no other
+/// column, is multiplied by it.
 namespace fla::flash_kda {
 
 /// What a packet says of its chunk: it is not plain; it has a_i, b_i or w.
@@ -34,9 +36,7 @@ inline constexpr std::uint32_t kOdd = 4, kScaled = 8;
 
 inline constexpr std::uint32_t kInfinity = 0x7f800000;  ///< bits of an f32
 inline constexpr float kNaN = __builtin_nanf("");
-inline constexpr float kLongestKey = 1.1f, kShortestKey = 0x1p-6f;         ///< squares of norms
-inline constexpr float kLongestQuery = 0x1p16f, kShortestQuery = 0x1p-8f;  ///< likewise, with 16 scale
-inline constexpr float kWeakestBeta = 0x1p-10f;                            ///< of one token of the chunk
+inline constexpr float kWeakestBeta = 0x1p-10f;  ///< of one token of the chunk
 inline constexpr float kStrongestBeta = 2.1f;
 inline constexpr float kWeakestDecay = 1.0001f;                             ///< of 8 tokens
 inline constexpr std::uint32_t kSmallState = 0x0c00, kLargeState = 0x6000;  ///< f16: 2^-12, 2^9
@@ -72,39 +72,33 @@ FLA_DEVICE bool is_finite(float x) { return magnitude_bits(x) < kInfinity; }
 
 template <int count>
 FLA_DEVICE void times_power(float (&x)[count], std::int32_t exponent) {
-  // In two steps: together they may be more than one factor holds.
-  const float first = power(exponent >> 1), second = power(exponent - (exponent >> 1));
+  const float factor = power(exponent);
 #pragma unroll
-  for (int i = 0; i < count; ++i) x[i] = x[i] * first * second;
+  for (int i = 0; i < count; ++i) x[i] *= factor;
 }
 
 // ---- Largest magnitudes
 
-/// Of 32 columns of V, from 32 `part` on, and `rows` tokens, by a warp: 0 where the largest magnitude is
-/// plain, or else its bits, 1 for 0. Columns that nobody has are plain.
+/// Whether V is out of the ordinary, of what a chain's warp takes of it: 16 columns, from `values` on, which
+/// is with the lane's fragment.
 template <Half16 type>
-FLA_DEVICE std::uint32_t strange_value(Smem values, std::uint32_t part, std::int32_t V, std::int32_t rows,
-                                       std::uint32_t lane) {
-  // Eight lanes in a row read rows r and r + 4: no two of them from the same banks.
-  const std::uint32_t row = (lane >> 3) + (lane & 4), column = (part & 1) * 64 + 16 * (lane & 3);
-  const Smem tile = values + (part >> 1) * kTile;
+FLA_DEVICE bool is_strange(Smem values) {
   std::uint32_t most = 0;
-#pragma unroll 1  // few registers
-  for (std::uint32_t token = row; token < kChunk; token += 8) {
-    const U4 x = load_u32x4(tile + swizzled(token, column));
-    if (static_cast<std::int32_t>(token) < rows)  // past the end there may be anything
-      most = max_magnitude(max_magnitude(max_magnitude(max_magnitude(most, x.x), x.y), x.z), x.w);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    std::uint32_t v[4];
+    ldmatrix_trans(v, values + j * 2048);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) most = max_magnitude(most, v[i]);
   }
   const std::uint32_t low = most & 0xffff, high = most >> 16;
-  most = largest(low > high ? low : high);
-  if (is_plain_value<type>(most) || 32 * part >= static_cast<std::uint32_t>(V)) return 0;
-  return most == 0 ? 1 : most;
+  return !is_plain_value<type>(largest(low > high ? low : high));
 }
 
 /// How four warps of a warpgroup agree on a number: each has a place for its own, in shared memory. Whoever
 /// uses one again knows that all have read it.
 struct Agreement {
-  static constexpr std::uint32_t bytes = 64;  ///< four numbers: of look_at_state and odd_factors two each
+  static constexpr std::uint32_t bytes = 64;  ///< four numbers: of look_at_state and odd_y two each
   Smem at;
   std::uint32_t barrier_id, w4, lane;
 
@@ -119,47 +113,57 @@ struct Agreement {
   }
 };
 
+/// A warp by itself: enough where all warps do the same, whatever they find.
+struct AgreementOfAWarp {
+  FLA_DEVICE std::uint32_t largest_of(std::uint32_t x, std::uint32_t) const { return largest(x); }
+};
+
 FLA_DEVICE void pack_state(const float (&s)[64], std::uint32_t (&a)[32]) {
 #pragma unroll
   for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
 }
 
-/// Looks at what is about to be multiplied. Where a state is too large or too small for f16, it gets another
-/// gauge and is packed again. Inf becomes NaN: packed, it would be finite.
-FLA_DEVICE void look_at_state(const Agreement& agreement, float (&s)[64], std::uint32_t (&a)[32],
-                              std::int32_t& gauge) {
-  std::uint32_t most = 0;
+/// Looks at a state before it is multiplied: by how much its gauge has to change so that f16 holds it.
+template <class Agreement>
+FLA_DEVICE std::int32_t look_at_state(const Agreement& agreement, const float (&s)[64], std::int32_t gauge) {
+  std::uint32_t a[32], most = 0;
+  pack_state(s, a);  // half as many numbers
 #pragma unroll
   for (int i = 0; i < 32; ++i) most = max_magnitude(most, a[i]);
   most = agreement.largest_of((most & 0xffff) > most >> 16 ? most & 0xffff : most >> 16, 0);
-  if (most >= kSmallState && most < kLargeState) return;
+  if (most >= kSmallState && most < kLargeState) return 0;
   float exact = 0;
 #pragma unroll
-  for (int i = 0; i < 64; ++i) {
-    s[i] = is_finite(s[i]) ? s[i] : kNaN;
-    exact = max_of(exact, bits_f32(magnitude_bits(s[i])));
-  }
+  for (int i = 0; i < 64; ++i) exact = max_of(exact, is_finite(s[i]) ? bits_f32(magnitude_bits(s[i])) : 0);
   const std::uint32_t bits = agreement.largest_of(f32_bits(exact), 1);
-  if (bits == 0) return;  // zero, or nothing but NaN
-  const std::int32_t change = clamped(gauge + 7 - exponent_of(bits)) - gauge;
-  times_power(s, change);
-  gauge += change;
-  pack_state(s, a);
+  if ((bits | most) == 0) return 0;  // zero
+  const std::int32_t to = bits == 0 ? 0 : clamped(gauge + 7 - exponent_of(bits));
+  // What is not finite is not plain: packed, Inf would be finite.
+  return clamped((to == 0 && most >= kLargeState ? 1 : to) - gauge);
+}
+
+/// S in f16 with another gauge. Inf becomes NaN, and so does its column with the products.
+FLA_DEVICE void pack_state(const float (&s)[64], std::int32_t change, std::uint32_t (&a)[32]) {
+  const float factor = power(change);
+  const auto packed = [&](float x) { return is_finite(x) ? x * factor : kNaN; };
+#pragma unroll
+  for (int i = 0; i < 32; ++i) a[i] = pack_f16(packed(s[2 * i]), packed(s[2 * i + 1]));
 }
 
 /// V^T of a chunk as the registers of a chain's warpgroup hold it: body(i, x): x are tokens `token(i)` and
-/// the next one of row lane / 4 + 8 (i & 1). Times 2^(-a_i - w); zero past the end, and for what is not
-/// finite.
+/// the next one of row lane / 4 + 8 (i & 1). Times 2^(-a_i - w).
 template <Half16 type>
 struct OddValues {
   Smem values;     ///< with the lane's fragment
   Smem magnitude;  ///< what the packet says from Packet::odd on
-  std::int32_t rows;
+  bool there;      ///< or all of it is zero
   std::uint32_t lane;
 
   FLA_DEVICE bool scaled() const { return (uniform(load_u32(magnitude)) & kScaled) != 0; }
   /// 2^-w
-  FLA_DEVICE float unit() const { return power(-static_cast<std::int32_t>(load_u32(magnitude + 4))); }
+  FLA_DEVICE float unit() const {
+    return power(-exponent_of(load_u32(magnitude + Packet::unit - Packet::odd)));
+  }
   FLA_DEVICE std::int32_t token(int i) const {
     return static_cast<std::int32_t>(8 * (i >> 1) + 2 * (lane & 3));
   }
@@ -169,16 +173,16 @@ struct OddValues {
   }
   template <class Body>
   FLA_DEVICE void raw(Body&& body) const {
+    const Smem from = kept(values);  // loaded each time: kept from one to the next it would take registers
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       std::uint32_t v[4] = {0, 0, 0, 0};
-      if (rows > 0) ldmatrix_trans(v, values + j * 2048);
+      if (there) ldmatrix_trans(v, from + j * 2048);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const F2 x = unpack<type>(v[i]);
-        const std::int32_t at = token(4 * j + i);
-        body(4 * j + i, F2{at < rows ? x.x : 0, at + 1 < rows ? x.y : 0});
+        body(4 * j + i, unpack<type>(v[i]));
       }
+      warp_sync();  // one after the other: registers are few
     }
   }
   template <class Body>
@@ -188,7 +192,7 @@ struct OddValues {
     raw([&](int i, F2 x) {
       F2 factor{1, 1};
       if (is_scaled) factor = scale(i);
-      body(i, F2{is_finite(x.x) ? x.x * (factor.x * all) : 0, is_finite(x.y) ? x.y * (factor.y * all) : 0});
+      body(i, F2{x.x * (factor.x * all), x.y * (factor.y * all)});
     });
   }
   /// The first token of the thread's two rows, row lane / 4 + 8 h in first[h], that is not finite; kChunk:
@@ -207,21 +211,19 @@ struct OddValues {
   }
 };
 
-/// Of a chunk that is not plain, nothing being on its way: what the products to come multiply, Y^T / 16 and
-/// V^T, both times 2^(gauge - w). Takes another gauge first: the largest factor gets close to f16's end, so
-/// that what is far smaller keeps its bits; 0 again where the chunk could be plain. rescale(by how much): the
-/// gauge changes.
+/// Of a chunk that is not plain, nothing being on its way: Y^T / 16 times 2^(gauge - w), to be multiplied.
+/// Takes another gauge first: the largest factor gets close to f16's end, so that what is far smaller keeps
+/// its bits; 0 again where the chunk could be plain. rescale(by how much): the gauge changes.
 template <Half16 type, class Rescale>
-FLA_DEVICE void odd_factors(const Agreement& agreement, const OddValues<type>& values, float (&y)[32],
-                            std::int32_t& gauge, std::uint32_t (&ya)[16], std::uint32_t (&v)[16],
-                            Rescale&& rescale) {
+FLA_DEVICE void odd_y(const Agreement& agreement, const OddValues<type>& values, float (&y)[32],
+                      std::int32_t& gauge, std::uint32_t (&ya)[16], Rescale&& rescale) {
   const bool scaled = values.scaled();
   if (scaled) {
     const float unit = values.unit();
 #pragma unroll
     for (int i = 0; i < 32; ++i) y[i] *= unit;
   }
-  const auto size = [](float x) { return bits_f32(magnitude_bits(x)); };
+  const auto size = [](float x) { return is_finite(x) ? bits_f32(magnitude_bits(x)) : 0; };
   float most_v = 0, most_y = 0;
   values([&](int i, F2 x) {
     const float left = x.x * power(gauge), right = x.y * power(gauge);
@@ -236,14 +238,23 @@ FLA_DEVICE void odd_factors(const Agreement& agreement, const OddValues<type>& v
   if (!scaled && of_v - gauge >= -5 && of_v - gauge < 7 && of_y - gauge < 8)
     change = -gauge;
   else if ((v_bits | y_bits) != 0)
-    change = clamped(gauge + 13 - most) - gauge;
+    change = clamped(clamped(gauge + 13 - most) - gauge);
   gauge += change;
   times_power(y, change);
   rescale(change);
   values([&](int i, F2 x) {
-    const float left = x.x * power(gauge), right = x.y * power(gauge);
-    ya[i] = pack_f16(fma_of(left, 0.0625f, -y[2 * i]), fma_of(right, 0.0625f, -y[2 * i + 1]));
-    v[i] = pack_f16(left, right);
+    const auto less = [&](float value, float product) {
+      return is_finite(value) ? fma_of(value * power(gauge), 0.0625f, -product) : kNaN;
+    };
+    ya[i] = pack_f16(less(x.x, y[2 * i]), less(x.y, y[2 * i + 1]));
+  });
+}
+/// Then V^T times 2^(gauge - w), 0 for what is not finite.
+template <Half16 type>
+FLA_DEVICE void odd_v(const OddValues<type>& values, std::int32_t gauge, std::uint32_t (&v)[16]) {
+  values([&](int i, F2 x) {
+    const auto scaled = [&](float value) { return is_finite(value) ? value * power(gauge) : 0; };
+    v[i] = pack_f16(scaled(x.x), scaled(x.y));
   });
 }
 

@@ -117,6 +117,18 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
   return best;
 }
 
+/// Which squares of norms are ordinary: of keys from 2^-6 to 1.1, of queries with 16 scale from 2^-8 to 2^16,
+/// after they have been normalized, where they are.
+inline Window window_of(const KdaCall& call, bool queries) {
+  const double factor = queries ? 256.0 * call.scale * call.scale : 1;
+  const auto given = [&](double square) {  // what the square of a norm is that becomes this one
+    if (!call.l2norm) return static_cast<float>(square / factor);
+    const double rest = factor - square;  // factor x / (x + 1e-6) = square
+    return rest > 0 ? static_cast<float>(1e-6 * square / rest) : std::numeric_limits<float>::max();
+  };
+  return queries ? Window{given(0x1p-8), given(0x1p16)} : Window{given(0x1p-6), given(1.1)};
+}
+
 /// Cuts a workspace into its parts; without memory it only counts.
 class Carver {
  public:

@@ -11,7 +11,7 @@
 ///             parts.
 /// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
 ///
-///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> three stages; two warps scan V (range.cuh)
+///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> three stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
 ///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
@@ -23,13 +23,10 @@ struct Part {
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
                                  odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
-  static constexpr std::uint32_t transition = stages * stage;  // [2 halves][128 rows][128 bytes]
-  // full, empty, v_full: 8 bytes [stages]
-  static constexpr std::uint32_t bars = transition + 4 * kTile;
-  static constexpr std::uint32_t strange = bars + 128;    // u32 [stages][2 halves of V]: strange_value
-  static constexpr std::uint32_t agreement = bars + 256;  // [2 warpgroups][4 chunks, in turn]
-  static constexpr std::uint32_t scanning = 64;           // threads
-  static constexpr std::uint32_t bytes = bars + 1024;
+  static constexpr std::uint32_t transition = stages * stage;    // [2 halves][128 rows][128 bytes]
+  static constexpr std::uint32_t bars = transition + 4 * kTile;  // full, empty: 8 bytes [stages]
+  static constexpr std::uint32_t agreement = bars + 256;  // [2 warpgroups][4 chunks, in turn][plain, odd]
+  static constexpr std::uint32_t bytes = bars + 2048;
 };
 
 /// Parts of a launch: for every segment but the last R, then for those from 1 on P.
@@ -40,16 +37,15 @@ FLA_BOTH constexpr std::int32_t parts_of(std::int32_t items, std::int32_t segmen
 template <Half16 type>
 FLA_DEVICE void part(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), lane = tid & 31;
-  const Smem full = smem + Part::bars, empty = full + 8 * Part::stages, v_full = empty + 8 * Part::stages;
+  const Smem full = smem + Part::bars, empty = full + 8 * Part::stages;
   const Schedule& schedule = p.schedule;
   const std::int32_t offsets = schedule.items * (p.segments.count - 1);
   const bool values = std::int32_t(block()) < offsets;  // R, not P
   let_next_kernel_come();
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Part::stages; ++i) {
-      mbar_init(full + 8 * i, 1 + (values ? Part::scanning : 0));
+      mbar_init(full + 8 * i, 1);
       mbar_init(empty + 8 * i, 256);  // every lane has read
-      mbar_init(v_full + 8 * i, 1);
     }
     mbar_init_fence();
     prefetch(&p.v);
@@ -72,30 +68,15 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         if (c - segment.first >= std::int32_t(Part::stages)) mbar_wait(empty + 8 * at, phase ^ 1, patience);
         const std::uint8_t* const from =
             schedule.packets + packet_of(schedule, segment.item, c, 0) * Packet::bytes;
-        mbar_expect(bar, 4 * kTile + State::tail);
+        mbar_expect(bar, (values ? 6 : 4) * kTile + State::tail);
         bulk_load(stage + Part::kt, from + Packet::kt, 2 * kTile, bar);
         bulk_load(stage + Part::kr, from + Packet::kr, 2 * kTile, bar);
         bulk_load(stage + Part::gamma, from + Packet::gamma, State::tail, bar);
-        if (values) {
-          mbar_expect(v_full + 8 * at, 2 * kTile);
+        if (values)
           for (int h = 0; h < 2; ++h)
-            tma_load(stage + Part::v + h * kTile, &p.v, v_full + 8 * at, 64 * h, item.head,
-                     item.begin + c * kChunk, item.batch);
-        }
+            tma_load(stage + Part::v + h * kTile, &p.v, bar, 64 * h, item.head, item.begin + c * kChunk,
+                     item.batch);
         if (++at == Part::stages) at = 0, phase ^= 1;
-      }
-    } else if (warp >= 2 && values && needed) {
-      const std::uint32_t part_of_v = 2 * (warp - 2);
-      Turn<Part::stages> turn;
-      for (std::int32_t c = segment.first; c < segment.last; ++c, turn.next()) {
-        const Smem from = smem + turn.at * Part::stage + Part::v;
-        mbar_wait(v_full + 8 * turn.at, turn.phase, patience);
-        warp_sync();
-        const std::uint32_t first = strange_value<type>(from, part_of_v, p.call.V, kChunk, lane),
-                            second = strange_value<type>(from, part_of_v + 1, p.call.V, kChunk, lane);
-        if (lane == 0)
-          store(smem + Part::strange + 8 * turn.at + 4 * (warp - 2), first > second ? first : second);
-        mbar_arrive(full + 8 * turn.at);
       }
     }
   } else {
@@ -103,12 +84,11 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
     if (needed) {
       const std::uint32_t wg = (warp >> 2) - 1, w4 = warp & 3, t = lane & 3, local = w4 * 32 + lane;
       const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
-      const auto agreement = [&](std::int32_t c) {
-        return Agreement{smem + Part::agreement + (4 * wg + (c & 3)) * Agreement::bytes, 1 + wg, w4, lane};
+      const auto agreement = [&](std::int32_t c, bool odd) {
+        return Agreement{smem + Part::agreement + (8 * wg + 2 * (c & 3) + (odd ? 1 : 0)) * Agreement::bytes,
+                         1 + wg, w4, lane};
       };
-      float s[64];
-      std::int32_t gauge = 0;
-      bool looks = values;  // P begins as the identity, and stays near it
+      float s[64];  // divided by 16
       if (!values) {
 #pragma unroll
         for (int i = 0; i < 64; ++i)
@@ -119,70 +99,138 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 #pragma unroll
         for (int i = 0; i < 64; ++i) s[i] = 0;
       }
-      std::uint32_t at = 0, phase = 0;
-      for (std::int32_t c = segment.first; c < segment.last; ++c) {
-        const Smem stage = smem + at * Part::stage;
-        mbar_wait(full + 8 * at, phase, patience);
+
+      // The steps of a chunk, by both ways through it, as in state_chain.
+      Turn<Part::stages> turn;
+      const auto wait = [&] {
+        mbar_wait(full + 8 * turn.at, turn.phase, patience);
         warp_sync();
-        std::uint32_t a[32];
-        const std::uint32_t odd = load_u32(stage + Part::odd);
-        const std::uint32_t strange = values ? load_u32(smem + Part::strange + 8 * at + 4 * wg) : 0;
-        pack_state(s, a);
-        if (looks || (c & (kLookEvery - 1)) == 0) {
-          rarely();
-          look_at_state(agreement(c), s, a, gauge);
-        }
-        decay(s, stage + Part::gamma, t);
-        float y[32];
-        const std::uint64_t kt = k_major(stage + Part::kt), kr = mn_major(stage + Part::kr);
+        return smem + turn.at * Part::stage;
+      };
+      const auto multiply_state = [&](Smem stage, std::uint32_t(&a)[32], float(&state)[64], float(&y)[32]) {
+        const std::uint64_t kt = k_major(stage + Part::kt);
         keep(a);
-        keep(s);
+        keep(state);
         wgmma_fence();
 #pragma unroll
         for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
         wgmma_commit();
-        std::uint32_t v[16], ya[16];
-        const Smem from = stage + Part::v + wg * kTile + fragment;
-        if (values) {  // a segment that is not an item's last has whole chunks only
-#pragma unroll
-          for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
-        } else {
-#pragma unroll
-          for (int i = 0; i < 16; ++i) v[i] = 0;
-        }
-        wgmma_wait<0>();
-        keep(y);
-        looks = any((odd | strange | (values ? static_cast<std::uint32_t>(gauge) : 0)) != 0);
-        float lost[2] = {kChunk, kChunk};
-        if (looks) {
-          rarely();
-          const OddValues<type> odd_values{from, stage + Part::odd, values ? kChunk : 0, lane};
-          odd_factors(agreement(c), odd_values, y, gauge, ya, v,
-                      [&](std::int32_t change) { times_power(s, change); });
-          if (strange >= kInfiniteValue<type>) odd_values.find_lost(lost);
-        } else {
-#pragma unroll
-          for (int i = 0; i < 16; ++i) {
-            const F2 x = unpack<type>(v[i]);
-            ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
-          }
-        }
+      };
+      const auto multiply_y = [&]<int sign = 1>(Smem stage, std::uint32_t(&ya)[16], float(&state)[64]) {
+        const std::uint64_t kr = mn_major(stage + Part::kr);
         keep(ya);
         wgmma_fence();
 #pragma unroll
-        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
+        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, sign, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
         wgmma_commit();
-        wgmma_wait<0>();
-        keep(s);
-        if (looks) {
-          rarely();
+      };
+      const auto done = [&] {
+        mbar_arrive(empty + 8 * turn.at);
+        turn.next();
+      };
+      const auto odd_chunks = [&](volatile float(&held)[96], bool begun, std::int32_t& c) {
+        float x[64];  // 2^gauge S / 16
 #pragma unroll
-          for (int i = 0; i < 64; ++i) s[i] = lost[i >> 1 & 1] < kChunk ? kNaN : s[i];
+        for (int i = 0; i < 64; ++i) x[i] = held[i];
+        std::int32_t gauge = 0;
+        do {
+          const Agreement agreed = agreement(c, true);
+          const Smem stage = wait();
+          float y[32];
+          if (begun) {
+#pragma unroll
+            for (int i = 0; i < 32; ++i) y[i] = held[64 + i];
+          } else {
+            const std::int32_t change = look_at_state(agreed, x, gauge);
+            gauge += change;
+            std::uint32_t a[32];
+            pack_state(x, change, a);
+            multiply_state(stage, a, x, y);
+            wgmma_wait<0>();
+            keep(y);
+            F2 gamma[16];
+            load_gamma(stage + Part::gamma, t, gamma);
+            decay(x, gamma, power(change));
+          }
+          begun = false;
+          std::uint32_t ya[16];
+          const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
+                                           lane};
+          odd_y(agreed, odd_values, y, gauge, ya, [&](std::int32_t by) { times_power(x, by); });
+          multiply_y(stage, ya, x);
+          wgmma_wait<0>();
+          keep(x);
+          done();
+        } while (++c < segment.last && gauge != 0);
+#pragma unroll
+        for (int i = 0; i < 64; ++i) held[i] = x[i] * power(-gauge);
+      };
+      for (std::int32_t c = segment.first; c < segment.last;) {
+        const std::int32_t next_look = (c & -kLookEvery) + kLookEvery,
+                           last = next_look < segment.last ? next_look : segment.last;
+        volatile float held[96];
+        // P begins as the identity, and stays near it.
+        bool odd = values && look_at_state(agreement(c, false), s, 0) != 0, begun = false;
+        if (!odd) {
+          for (; c < last; ++c) {
+            const Smem stage = wait();
+            std::uint32_t a[32], v[16], ya[16];
+            F2 gamma[16];
+            load_gamma(stage + Part::gamma, t, gamma);
+            pack_state(s, a);
+            decay(s, gamma);
+            float y[32];
+            multiply_state(stage, a, s, y);
+            odd = uniform(load_u32(stage + Part::odd)) != 0;
+            const Smem from = stage + Part::v + wg * kTile + fragment;
+            if (values) {  // a segment that is not an item's last has whole chunks only
+#pragma unroll
+              for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
+            } else {
+#pragma unroll
+              for (int i = 0; i < 16; ++i) v[i] = 0;
+            }
+            wgmma_wait<0>();
+            keep(y);
+            if (odd) {
+              rarely();
+              hold<64>(held, y);
+              begun = true;
+              break;
+            }
+#pragma unroll
+            for (int i = 0; i < 16; ++i) {
+              const F2 x = unpack<type>(v[i]);
+              ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+            }
+            multiply_y(stage, ya, s);
+            if (values) {
+              const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) && is_strange<type>(from);
+              odd = uniform(barrier_any(3 + wg, 128, strange) ? 1 : 0) != 0;
+            }
+            wgmma_wait<0>();
+            keep(s);
+            if (odd) {  // undone, as in state_chain
+              rarely();
+              multiply_y.template operator()<-1>(kept(stage), ya, s);
+              multiply_state(kept(stage), a, s, y);
+              wgmma_wait<0>();
+              keep(s);
+              keep(y);
+              hold<64>(held, y);
+              begun = true;
+              break;
+            }
+            done();
+          }
+          if (!odd) continue;
         }
-        mbar_arrive(empty + 8 * at);
-        if (++at == Part::stages) at = 0, phase ^= 1;
+        rarely();
+        hold<0>(held, s);
+        odd_chunks(held, begun, c);
+#pragma unroll
+        for (int i = 0; i < 64; ++i) s[i] = held[i];
       }
-      times_power(s, -gauge);
       if (values) {
         image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
       } else {
@@ -209,7 +257,7 @@ struct Combine {
   static constexpr std::uint32_t threads = 128;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t transition = 0, image = 4 * kTile, stage = 8 * kTile;
-  static constexpr std::uint32_t full = stages * stage, agreement = full + 64;
+  static constexpr std::uint32_t full = stages * stage;
   static constexpr std::uint32_t bytes = full + 1024;
 };
 static_assert(Combine::stage - Combine::image == 64 * 4 * Combine::threads);
@@ -219,8 +267,9 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   let_next_kernel_come();
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Combine::stages; ++i) mbar_init(smem + Combine::full + 8 * i, 1);
-    mbar_init_fence();  // all meet in look_at_state before anybody waits
+    mbar_init_fence();
   }
+  barrier(1, Combine::threads);
   wait_for_kernel_before();
   const std::int32_t index = block() >> 1;
   const std::uint32_t wg = block() & 1;  // which rows of V: those of that warpgroup elsewhere
@@ -238,15 +287,18 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   for (std::uint32_t i = 0; i < Combine::stages; ++i) load(static_cast<std::int32_t>(1 + i), i);
   Patience patience;
   Turn<Combine::stages> turn;
-  const Agreement agreement{smem + Combine::agreement, 2, tid >> 5, tid & 31};
   float s[64];
   image_load(image_of(p, index, 1, wg), tid, s);
   for (std::int32_t step = 1; step <= steps; ++step) {
     const Smem stage = smem + turn.at * Combine::stage;
     std::uint32_t a[32], rest[32];
-    std::int32_t gauge = 0;
+    const std::int32_t gauge = look_at_state(AgreementOfAWarp{}, s, 0);
+    if (gauge != 0) {
+      rarely();
+#pragma unroll
+      for (int i = 0; i < 64; ++i) s[i] = is_finite(s[i]) ? s[i] * power(gauge) : kNaN;
+    }
     pack_state(s, a);
-    look_at_state(agreement, s, a, gauge);
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       const F2 x = unpack_f16(a[i]);

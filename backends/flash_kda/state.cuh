@@ -21,7 +21,6 @@
 ///                    between items: the first state from the opening's stages, the last one into its place
 ///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row.
 ///                    Another: the last state by TMA; then the opening's stages are free
-///   warpgroup 4      V's largest magnitudes, before the stage counts as full (range.cuh)
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
@@ -51,13 +50,11 @@ struct State {
   static constexpr std::uint32_t seen = bars + 128,
                                  read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
-  static constexpr std::uint32_t v_full = bars + 136;  // [rests]: V is there, to be scanned
-  static constexpr std::uint32_t strange =
-      bars + 160;  // u32 [rests][4 parts of 32 columns of V]: strange_value
-  // [2 warpgroups][4 chunks, in turn]: nobody is three chunks ahead of others, for want of stages
+  static constexpr std::uint32_t job = bars + 144;  // u32 [8 warps]
+  // [2 warpgroups][4 chunks, in turn][plain, odd]: nobody is four chunks ahead of others, for want of stages
   static constexpr std::uint32_t agreement = bars + 192;
-  static constexpr std::uint32_t ticks = agreement + 8 * Agreement::bytes;  // probe builds
-  static constexpr std::uint32_t bytes = bars + 1024;
+  static constexpr std::uint32_t ticks = agreement + 16 * Agreement::bytes;  // probe builds
+  static constexpr std::uint32_t bytes = bars + 2048;
 };
 static_assert(State::opening + 16 <= State::first && State::opening % 16 == 0);
 static_assert(State::bytes + 1024 <= 232448);
@@ -106,7 +103,7 @@ FLA_DEVICE void state_load(const Params& p, std::int64_t slot, std::int32_t head
 }
 
 FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t head, std::uint32_t v,
-                            std::uint32_t t, float unit, const float (&s)[64]) {
+                            std::uint32_t t, const float (&s)[64]) {
   const States& states = p.call.final_state;
   if (!states.data || slot < 0 || v >= std::uint32_t(p.call.V)) return;
   float* const to = static_cast<float*>(states.data) + slot * states.slot + head * states.head +
@@ -120,15 +117,14 @@ FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t hea
     if (pairs) {
 #pragma unroll
       for (int n = 8 * half; n < 8 * half + 8; ++n) {
-        *reinterpret_cast<F2*>(to + 8 * n) = F2{s[4 * n] * unit, s[4 * n + 1] * unit};
-        *reinterpret_cast<F2*>(to + down + 8 * n) = F2{s[4 * n + 2] * unit, s[4 * n + 3] * unit};
+        *reinterpret_cast<F2*>(to + 8 * n) = F2{s[4 * n] * 16, s[4 * n + 1] * 16};
+        *reinterpret_cast<F2*>(to + down + 8 * n) = F2{s[4 * n + 2] * 16, s[4 * n + 3] * 16};
       }
     } else {
 #pragma unroll
       for (int n = 8 * half; n < 8 * half + 8; ++n)
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-          to[(8 * n + (i & 1)) * states.key + (i >> 1) * down] = s[4 * n + i] * unit;
+        for (int i = 0; i < 4; ++i) to[(8 * n + (i & 1)) * states.key + (i >> 1) * down] = s[4 * n + i] * 16;
     }
   }
 }
@@ -172,24 +168,36 @@ FLA_DEVICE void boxes_load(bool keys, Smem low, Smem high, std::uint32_t wg, std
   });
 }
 FLA_DEVICE void boxes_store(bool keys, Smem low, Smem high, std::uint32_t wg, std::uint32_t w4,
-                            std::uint32_t lane, float unit, const float (&s)[64]) {
+                            std::uint32_t lane, const float (&s)[64]) {
   for_boxes(keys, low, high, wg, w4, lane, [&](Smem at, int i) {
     if (keys)
-      store(at, F2{s[i] * unit, s[i + 1] * unit});
+      store(at, F2{s[i] * 16, s[i + 1] * 16});
     else
-      store(at, s[i] * unit);
+      store(at, s[i] * 16);
   });
 }
 
 /// What the chunk's decay leaves of the state. Before the products are issued: touching accumulators while a
 /// group is in flight makes ptxas wait for it.
-FLA_DEVICE void decay(float (&s)[64], Smem gamma, std::uint32_t t) {
-  const Smem from = kept(gamma + 8 * t);  // so that the loads have it and an offset
+FLA_DEVICE void decay(float (&s)[64], const F2 (&gamma)[16], float unit = 1) {
 #pragma unroll
   for (int n = 0; n < 16; ++n) {
-    const F2 g = load_f32x2(from + 32 * n);
+    const F2 g{gamma[n].x * unit, gamma[n].y * unit};
     s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
   }
+}
+/// A thread's part of it.
+FLA_DEVICE void load_gamma(Smem at, std::uint32_t t, F2 (&gamma)[16]) {
+  const Smem from = kept(at + 8 * t);  // so that the loads have it and an offset
+#pragma unroll
+  for (int n = 0; n < 16; ++n) gamma[n] = load_f32x2(from + 32 * n);
+}
+
+/// Numbers that wait in memory, from `first` on.
+template <int first, int all, int count>
+FLA_DEVICE void hold(volatile float (&held)[all], const float (&x)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) held[first + i] = x[i];
 }
 
 /// `tid`: in its warpgroup.
@@ -247,8 +255,6 @@ FLA_DEVICE void wait_for_stage(Smem empty, std::uint32_t phase, Patience& patien
   fence_async_shared();
 }
 
-inline constexpr std::uint32_t kScanning = 128;  ///< threads that scan V
-
 /// Warpgroup 0, warps 0 and 3, one thread each: the first parts of packets; the rest and V.
 FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
@@ -302,58 +308,33 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
   for_jobs(p, stream, [&](std::int32_t index, const Item& item, const Segment& segment) {
     const Slots slots = slots_of(p.call, item.n);
     wait(0);
-    if (ways_of(p, segment, slots) & State::comes) {
+    if (ways_of(p, segment, slots) & State::comes)
       state_comes(p, smem + State::rest_at + State::rest * turn.at, smem + State::rest_full + 8 * turn.at, 1,
                   item, slots);
-      mbar_arrive(smem + State::rest_full + 8 * turn.at, kScanning);
-    } else {
-      mbar_arrive(smem + State::rest_full + 8 * turn.at, 1 + kScanning);
-    }
+    else
+      mbar_arrive(smem + State::rest_full + 8 * turn.at);
     turn.next();
     for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
-      const Smem full = smem + State::rest_full + 8 * turn.at, v_full = smem + State::v_full + 8 * turn.at,
+      const Smem full = smem + State::rest_full + 8 * turn.at,
                  stage = smem + State::rest_at + State::rest * turn.at;
       const std::uint8_t* const packet =
           p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
       wait(1);
-      mbar_expect(v_full, 2 * kTile);
+      mbar_expect(full, 5 * kTile);
       for (int h = 0; h < 2; ++h)
-        tma_load(stage + State::v + h * kTile, &p.v, v_full, 64 * h, item.head, item.begin + c * kChunk,
+        tma_load(stage + State::v + h * kTile, &p.v, full, 64 * h, item.head, item.begin + c * kChunk,
                  item.batch);
       if (p.schedule.ready) {
         wait_shared_at_least(smem + State::seen, number + 1, patience);
         fence_async_global();
       }
-      mbar_expect(full, 3 * kTile);
       bulk_load(stage + State::kr, packet + Packet::kr, 3 * kTile, full);
       turn.next();
     }
   });
   wait(0);
-  mbar_arrive(smem + State::rest_full + 8 * turn.at, 1 + kScanning);
+  mbar_arrive(smem + State::rest_full + 8 * turn.at);
   store_release_shared(smem + State::read, State::all_read);
-}
-/// Warpgroup 4: scans V, 32 columns a warp; then the stage is full.
-template <Half16 type>
-FLA_DEVICE void state_scans(const Params& p, Smem smem, std::int32_t stream, std::uint32_t w4,
-                            std::uint32_t lane) {
-  Patience patience;
-  Turn<State::rests> turn;
-  std::uint32_t phases = 0;  // a bit a stage
-  for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
-    turn.next();  // the opening
-    for (std::int32_t c = segment.first; c < segment.last; ++c) {
-      mbar_wait(smem + State::v_full + 8 * turn.at, phases >> turn.at & 1, patience);
-      phases ^= 1u << turn.at;
-      warp_sync();
-      const std::uint32_t strange =
-          strange_value<type>(smem + State::rest_at + State::rest * turn.at + State::v, w4, p.call.V,
-                              item.tokens - c * kChunk, lane);
-      if (lane == 0) store(smem + State::strange + 16 * turn.at + 4 * w4, strange);
-      mbar_arrive(smem + State::rest_full + 8 * turn.at);
-      turn.next();
-    }
-  });
 }
 /// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never wait
 /// for memory.
@@ -449,17 +430,23 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
   Turn<State::firsts> first;
   Turn<State::rests> rest;
 
-  float s[64];             // times 2^gauge / 16
-  std::int32_t gauge = 0;  // range.cuh
-  const auto agreement = [&](std::int32_t c) {
-    return Agreement{smem + State::agreement + (4 * wg + (c & 3)) * Agreement::bytes, 1 + wg, w4, kept(lane)};
+  float s[64];  // divided by 16
+  const auto agreement = [&](bool odd) {
+    return Agreement{smem + State::agreement + (8 * wg + 2 * (number & 3) + (odd ? 1 : 0)) * Agreement::bytes,
+                     1 + wg, w4, kept(lane)};
   };
   std::uint32_t ways = 0;  // of the job before, then of this one
-  for (std::int32_t job = stream;; job += schedule.streams) {
+  // Over the chunks it would take a register.
+  const auto job_at = [&] { return smem + State::job + 16 * wg + 4 * w4; };
+  const auto job_now = [&] { return static_cast<std::int32_t>(load_u32(job_at())); };
+  for (std::int32_t job = stream;; job = job_now() + schedule.streams) {
     if (p.segments.count > 1)
       while (job < schedule.items * p.segments.count &&
              !segment_of(p, job, item_of(p, job % schedule.by_items).chunks).there)
         job += schedule.streams;
+    warp_sync();
+    if (lane == 0) store(job_at(), static_cast<std::uint32_t>(job));
+    warp_sync();
     // The first state comes from where the last one goes.
     std::int32_t tokens, begin, end;
     {
@@ -480,7 +467,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         boxes_load(p.call.initial_state.key == 1, stage, other, wg, w4, kept(lane), next);
       barrier(8, 256);  // with other axes a thread writes where another one reads
       if (before & State::leaves)
-        boxes_store(p.call.final_state.key == 1, stage, other, wg, w4, kept(lane), power(4 - gauge), s);
+        boxes_store(p.call.final_state.key == 1, stage, other, wg, w4, kept(lane), s);
       warp_sync();
       if (before & State::leaves) {
         if (lane == 0) mbar_arrive(smem + State::left + 8 * rest.at);
@@ -492,13 +479,11 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       rest.next();
 #pragma unroll
       for (int i = 0; i < 64; ++i) s[i] = next[i];
-      gauge = 0;
     }
     if (ways & State::closes) break;
     if (!(ways & (State::comes | State::zero))) {
-      // Found again: over the chunks it would take registers.
-      const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
-      const Segment segment = segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks);
+      const Item item = item_of(p, job_now() % schedule.by_items);
+      const Segment segment = segment_of(p, job_now(), item.chunks);
       if (segment.index == 0)
         state_load(p, slots_of(p.call, item.n).read, item.head, v_row(kept(lane)), kept(lane) & 3, s);
       else
@@ -520,129 +505,55 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         mbar_arrive(smem + State::o_full + 8 * at);  // the proxy fence is the storing warp's: it has time
     };
 
-    bool looks = true;  // at the state of the next chunk
-    for (std::int32_t c = begin; c < end; ++c, ++number) {
-      const Smem stage = smem + State::first * first.at,
-                 later = smem + State::rest_at + State::rest * rest.at;
+    // The steps of a chunk, by both ways through it.
+    const auto wait_first = [&] {
       mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
       warp_sync();
-      probe.mark(1);
-
-      std::uint32_t a[32];
-      pack_state(s, a);
-      if (looks || (c & (kLookEvery - 1)) == 0) {
-        rarely();
-        look_at_state(agreement(number), s, a, gauge);
-      }
-      decay(s, stage + State::gamma, kept(lane) & 3);
-      float y[32], o[32];
-      const std::uint64_t kt = k_major(stage + State::kt), qh = k_major(stage + State::qh);
-      keep(a);
-      keep(s);
+    };
+    const auto multiply_keys = [&](Smem stage, std::uint32_t(&a)[32], float(&y)[32]) {
+      const std::uint64_t kt = k_major(stage + State::kt);
       wgmma_fence();
 #pragma unroll
       for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
       wgmma_commit();
-      probe.mark(2);
+    };
+    const auto multiply_queries = [&](Smem stage, std::uint32_t(&a)[32], float(&o)[32]) {
+      const std::uint64_t qh = k_major(stage + State::qh);
       wgmma_fence();
 #pragma unroll
       for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(o, a + 4 * kk, qh + k_step(kk), kk > 0);
       wgmma_commit();
-      if (c > begin) write_o(number - 1);
+    };
+    const auto wait_rest = [&](std::int32_t c) {
       mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
       warp_sync();
-      probe.mark(3);
-      const auto strange = [&] {
-        const U2 parts = load_u32x2(smem + State::strange + 16 * rest.at + 8 * wg);
-        return parts.x > parts.y ? parts.x : parts.y;
-      };
-      looks = uniform(load_u32(stage + State::odd) | strange() | static_cast<std::uint32_t>(gauge)) != 0;
-      wgmma_wait<1>();
-      keep(y);
-      probe.mark(5);
-
-      std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
-      const auto multiply = [&] {
-        const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
-        keep(ya);
-        keep(v);
-        wgmma_fence();
-#pragma unroll
-        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
-        wgmma_commit();
-#pragma unroll
-        for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
-        wgmma_commit();
-      };
-      if (looks) {
+      if (tokens - c * kChunk < kChunk) {  // past the end there may be anything: zeros in the warp's columns
         rarely();
-        wgmma_wait<0>();
-        keep(o);
-        const OddValues<type> odd_values{later + State::v + wg * kTile + fragment(), stage + State::odd,
-                                         tokens - c * kChunk, kept(lane)};
-        odd_factors(agreement(number), odd_values, y, gauge, ya, v, [&](std::int32_t change) {
-          times_power(s, change);
-          times_power(o, change);
-        });
-        multiply();
-        wgmma_wait<0>();
-        keep(s);
-        keep(o);
-        times_power(o, -gauge);
-        if (odd_values.scaled()) {
-#pragma unroll
-          for (int i = 0; i < 16; ++i) {
-            const F2 scale = odd_values.scale(i, Packet::o_scale);
-            o[2 * i] *= scale.x, o[2 * i + 1] *= scale.y;
-          }
-        }
-        if (uniform(strange()) >= kInfiniteValue<type>) {
-          float lost[2];
-          odd_values.find_lost(lost);
-#pragma unroll
-          for (int i = 0; i < 32; ++i)
-            o[i] = static_cast<float>(odd_values.token(i >> 1) + (i & 1)) < lost[i >> 1 & 1] ? o[i] : kNaN;
-#pragma unroll
-          for (int i = 0; i < 64; ++i) s[i] = lost[i >> 1 & 1] < kChunk ? kNaN : s[i];
-        }
-        mbar_arrive(smem + State::first_empty + 8 * first.at);
-        first.next();
-      } else {
-        // V comes as late as it is wanted: earlier it would take registers.
-        const auto subtract = [&]<bool whole> {
-          const Smem values = later + State::v + wg * kTile + fragment();
-          const std::int32_t rows = tokens - c * kChunk;
-#pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            ldmatrix_trans(v + 4 * j, values + j * 2048);
-#pragma unroll
-            for (int i = 4 * j; i < 4 * j + 4; ++i) {
-              if constexpr (!whole) {  // past the end there may be anything
-                const std::int32_t token = 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
-                v[i] = token + 1 < rows ? v[i] : token < rows ? v[i] & 0xffff : 0;
-              }
-              const F2 x = unpack<type>(v[i]);
-              ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
-              v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
-            }
-          }
-        };
-        if (tokens - c * kChunk >= kChunk)
-          subtract.template operator()<true>();
-        else
-          subtract.template operator()<false>();
-        multiply();
-        probe.mark(4);
-        wgmma_wait<2>();  // Kt and Qh are done with
-        mbar_arrive(smem + State::first_empty + 8 * first.at);
-        first.next();
-        probe.mark(6);
-        wgmma_wait<0>();
-        keep(s);
-        keep(o);
+        const Smem tile = smem + State::rest_at + State::rest * rest.at + State::v + wg * kTile;
+        for (std::uint32_t row = tokens - c * kChunk + (kept(lane) >> 1); row < kChunk; row += 16)
+          store(tile + swizzled(row, 32 * w4 + 16 * (kept(lane) & 1)), U4{0, 0, 0, 0});
+        warp_sync();
       }
+      probe.mark(3);
+    };
+    const auto multiply_y = [&]<int sign = 1>(Smem later, std::uint32_t(&ya)[16], float(&state)[64]) {
+      const std::uint64_t kr = mn_major(later + State::kr);
+#pragma unroll
+      for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, sign, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
+      wgmma_commit();
+    };
+    const auto multiply_v = [&](Smem later, std::uint32_t(&v)[16], float(&o)[32]) {
+      const std::uint64_t b = k_major(later + State::b);
+#pragma unroll
+      for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
+      wgmma_commit();
+    };
+    const auto first_done = [&] {
+      mbar_arrive(smem + State::first_empty + 8 * first.at);
+      first.next();
+    };
+    const auto rest_done = [&](float(&o)[32]) {
       probe.mark(7);
-
       mbar_arrive(smem + State::rest_empty + 8 * rest.at);
       rest.next();
 #pragma unroll
@@ -654,13 +565,187 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         for (int i = 0; i < 16; ++i) out[i] = 0;
       }
       probe.mark(8);
+    };
+
+    // Chunks with magnitudes out of the ordinary (range.cuh), the first of them perhaps up to where V is
+    // wanted: then `held` is S^T with the decay, and the first two products.
+    const auto odd_chunks = [&](volatile float(&held)[128], bool begun, std::int32_t& c) {
+      float x[64];  // 2^gauge S / 16
+#pragma unroll
+      for (int i = 0; i < 64; ++i) x[i] = held[i];
+      std::int32_t gauge = 0;
+      do {
+        const Smem stage = smem + State::first * first.at,
+                   later = smem + State::rest_at + State::rest * rest.at;
+        const Agreement agreed = agreement(true);
+        float y[32], o[32];
+        if (begun) {
+#pragma unroll
+          for (int i = 0; i < 32; ++i) y[i] = held[64 + i], o[i] = held[96 + i];
+        } else {
+          const std::int32_t change = look_at_state(agreed, x, gauge);
+          gauge += change;
+          if (c > begin) write_o(number - 1);  // first: that needs registers
+          wait_first();
+          std::uint32_t a[32];
+          pack_state(x, change, a);
+          keep(a);
+          keep(x);
+          multiply_keys(stage, a, y);
+          multiply_queries(stage, a, o);
+          wait_rest(c);
+          wgmma_wait<0>();
+          keep(y);
+          keep(o);
+          F2 gamma[16];
+          load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
+          decay(x, gamma, power(change));
+        }
+        begun = false;
+        const OddValues<type> values{later + State::v + wg * kTile + fragment(), stage + State::odd, true,
+                                     kept(lane)};
+        std::uint32_t v[16], ya[16];
+        odd_y(agreed, values, y, gauge, ya, [&](std::int32_t by) {
+          times_power(x, by);
+          times_power(o, by);
+        });
+        keep(ya);
+        keep(x);
+        wgmma_fence();
+        multiply_y(later, ya, x);
+        odd_v(values, gauge, v);
+        keep(v);
+        keep(o);
+        wgmma_fence();
+        multiply_v(later, v, o);
+        wgmma_wait<0>();
+        keep(x);
+        keep(o);
+        times_power(o, -gauge);
+        if (values.scaled()) {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) {
+            const F2 scale = values.scale(i, Packet::o_scale);
+            o[2 * i] *= scale.x, o[2 * i + 1] *= scale.y;
+          }
+        }
+        float lost[2];
+        values.find_lost(lost);
+#pragma unroll
+        for (int i = 0; i < 32; ++i)
+          o[i] = static_cast<float>(values.token(i >> 1) + (i & 1)) < lost[i >> 1 & 1] ? o[i] : kNaN;
+        first_done();
+        rest_done(o);
+        ++c, ++number;
+      } while (c < end && gauge != 0);
+#pragma unroll
+      for (int i = 0; i < 64; ++i) held[i] = x[i] * power(-gauge);
+    };
+
+    for (std::int32_t c = begin; c < end;) {
+      const std::int32_t next_look = (c & -kLookEvery) + kLookEvery, last = next_look < end ? next_look : end;
+      // The state passes through memory to other registers and back: to the compiler those have nothing to do
+      // with the registers of plain chunks.
+      volatile float held[128];
+      bool odd = look_at_state(agreement(false), s, 0) != 0, begun = false;
+      if (!odd) {
+        for (; c < last; ++c, ++number) {
+          const Smem stage = smem + State::first * first.at,
+                     later = smem + State::rest_at + State::rest * rest.at;
+          wait_first();
+          probe.mark(1);
+          std::uint32_t a[32];
+          F2 gamma[16];
+          load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
+          pack_state(s, a);
+          decay(s, gamma);
+          float y[32], o[32];
+          keep(a);
+          keep(s);
+          multiply_keys(stage, a, y);
+          probe.mark(2);
+          multiply_queries(stage, a, o);
+          if (c > begin) write_o(number - 1);
+          wait_rest(c);
+          odd = uniform(load_u32(stage + State::odd)) != 0;
+          wgmma_wait<1>();
+          keep(y);
+          probe.mark(5);
+          if (odd) {
+            rarely();
+            wgmma_wait<0>();
+            keep(o);
+            hold<0>(held, s);
+            hold<64>(held, y);
+            hold<96>(held, o);
+            begun = true;
+            break;
+          }
+          // V comes as late as it is wanted: earlier it would take registers.
+          std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
+          const Smem values = later + State::v + wg * kTile + fragment();
+#pragma unroll
+          for (int j = 0; j < 4; ++j) {
+            if (j == 2) warp_sync();  // no more of V at once: registers are few
+            ldmatrix_trans(v + 4 * j, values + j * 2048);
+#pragma unroll
+            for (int i = 4 * j; i < 4 * j + 4; ++i) {
+              const F2 x = unpack<type>(v[i]);
+              ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+              v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
+            }
+          }
+          keep(ya);
+          keep(v);
+          wgmma_fence();
+          multiply_y(later, ya, s);
+          multiply_v(later, v, o);
+          probe.mark(4);
+          // V is looked at while the products are on their way. Where it is out of the ordinary, they are
+          // made undone: what they put into S is finite, and no larger than what the chunk will.
+          const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) &&
+                               is_strange<type>(later + State::v + wg * kTile + fragment());
+          odd = uniform(barrier_any(3 + wg, 128, strange) ? 1 : 0) != 0;
+          probe.mark(6);
+          wgmma_wait<0>();
+          keep(s);
+          keep(o);
+          if (odd) {
+            rarely();
+            // kept: addresses are computed again, and take no registers meanwhile.
+            wgmma_fence();
+            multiply_y.template operator()<-1>(kept(later), ya, s);
+            wgmma_wait<0>();
+            keep(s);
+            hold<0>(held, s);
+            multiply_keys(kept(stage), a, y);
+            wgmma_wait<0>();
+            keep(y);
+            hold<64>(held, y);
+            multiply_queries(kept(stage), a, o);
+            wgmma_wait<0>();
+            keep(o);
+            hold<96>(held, o);
+            begun = true;
+            break;
+          }
+          first_done();
+          rest_done(o);
+        }
+        if (!odd) continue;
+      } else {
+        rarely();
+        hold<0>(held, s);
+      }
+      odd_chunks(held, begun, c);
+#pragma unroll
+      for (int i = 0; i < 64; ++i) s[i] = held[i];
     }
     if (end > begin) write_o(number - 1);
     if (!(ways & (State::leaves | State::skipped))) {
-      const Item item = item_of(p, static_cast<std::int32_t>(kept(job)) % schedule.by_items);
-      if (segment_of(p, static_cast<std::int32_t>(kept(job)), item.chunks).ends)
-        state_store(p, slots_of(p.call, item.n).write, item.head, v_row(kept(lane)), kept(lane) & 3,
-                    power(4 - gauge), s);
+      const Item item = item_of(p, job_now() % schedule.by_items);
+      if (segment_of(p, job_now(), item.chunks).ends)
+        state_store(p, slots_of(p.call, item.n).write, item.head, v_row(kept(lane)), kept(lane) & 3, s);
     }
     probe.mark(9);
   }

@@ -216,6 +216,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
 
   flash_kda::Params params{};
   params.call = flash_kda::with_pool(call);
+  for (int keys = 0; keys < 2; ++keys) params.windows[keys] = flash_kda::window_of(call, keys == 0);
   params.schedule = workspace.schedule;
   params.segments = workspace.segments;
   params.gate_f32 = args.g.dtype() == DType::f32;

@@ -44,6 +44,9 @@ FLA_DEVICE std::uint32_t largest(std::uint32_t x, FLA_SITE) { return emulation::
 FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier(id, threads, {file, line});
 }
+FLA_DEVICE bool barrier_any(std::uint32_t id, std::uint32_t threads, bool x, FLA_SITE) {
+  return emulation::barrier_any(id, threads, x, {file, line});
+}
 FLA_DEVICE void barrier_arrive(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier_arrive(id, threads, {file, line});
 }
