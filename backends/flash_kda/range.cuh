@@ -11,16 +11,15 @@
 ///            beta_i. The state is the same then, with 2^-a_i v_i for v_i.
 ///   w        of a chunk, where its betas leave their window, after that: T2 and so Kr and B are taken times
 ///            2^w, and what they are multiplied by times 2^-w.
-///   b_i      of token i, where the norm of a query leaves its window: prep takes 2^-b_i q_i, and o_i is
-///   2^b_i
-///            times what comes of it.
+///   b_i      of token i, where the norm of a query leaves its window: prep takes 2^-b_i q_i, and o_i is what
+///            comes of it times 2^b_i.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. A chunk that is not is marked `odd`
-/// by prep, or found by the chain when V has come, and takes another way through the chain, about twice as
-/// long. S is looked at where
-/// an item begins, every 16 chunks, and in every chunk after one that was not plain: with keys of norm 1,
-/// beta up to 2 and V below 2^7, |S / 16| below 2^9 stays below 2^14 for 16 chunks; prep marks chunks with
-/// longer keys, larger betas or gates above 0.
+/// by prep, or found by the chain, which looks at V while its last product is on its way, and then makes that
+/// undone. It takes another way through the chain, about twice as long. S is looked at where an item begins,
+/// every 16 chunks, and after every chunk that was not plain: with keys of norm 1, beta up to 2 and V below
+/// 2^7, |S / 16| below 2^9 stays below 2^14 for 16 chunks; prep marks chunks with longer keys, larger betas
+/// or gates above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Qh from t on and for gamma, so that o from t on, and the state, are NaN. In
