@@ -65,19 +65,15 @@ void check_tensor(const Argument& argument, const TensorView& tensor, const Tens
 }
 
 /// An argument that stands without the one it needs would be ignored.
-void check_needs(ArgumentTable table, const void* args, const Measured& sizes) {
-  for (const Argument& argument : table) {
-    if (argument.needs.empty() || !argument.given(args)) continue;
-    const Argument& needed = *find_argument(table, argument.needs);
-    if (needed.given(args)) continue;
-    const std::string due =
-        needed.is_tensor() ? "a tensor of shape " + expected_shape(rule_in_force(table, needed, args), sizes)
-        : needed.kind == ArgumentKind::number ? "a number"
-                                              : "true";
-    throw InvalidArgument(needed.name,
-                          "expected " + due + " with " + std::string(argument.name) +
-                              (needed.kind == ArgumentKind::flag ? ", got false" : ", got none"));
-  }
+void check_need(ArgumentTable table, const void* args, const Argument& argument, const Measured& sizes) {
+  const Argument& needed = *find_argument(table, argument.needs);
+  if (needed.given(args)) return;
+  const std::string due =
+      needed.is_tensor() ? "a tensor of shape " + expected_shape(rule_in_force(table, needed, args), sizes)
+      : needed.kind == ArgumentKind::number ? "a number"
+                                            : "true";
+  throw InvalidArgument(needed.name, "expected " + due + " with " + std::string(argument.name) +
+                                         (needed.kind == ArgumentKind::flag ? ", got false" : ", got none"));
 }
 
 /// Whether axes nest, each stepping over everything that those of smaller strides reach: then no element is
@@ -232,8 +228,8 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
   } else {
     sizes[Axis::P] = sizes[Axis::N];
   }
-  check_needs(table, args, sizes);
   for (const Argument& argument : table) {
+    if (!argument.needs.empty() && argument.given(args)) check_need(table, args, argument, sizes);
     if (argument.kind == ArgumentKind::number) {
       const std::optional<float>& number = argument.number(args);
       if (number && !std::isfinite(*number)) {

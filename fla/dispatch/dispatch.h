@@ -145,12 +145,18 @@ FLA_API void end_hold(SnapshotHold& hold) noexcept;
 class SnapshotUse {
  public:
   explicit SnapshotUse(const FunctionBase& function) : hold_(&function.hold(snapshot_)) {}
+  /// Takes a hold's use over; null: somebody else has it.
+  SnapshotUse(const Snapshot& snapshot, SnapshotHold* hold) : snapshot_(&snapshot), hold_(hold) {}
   SnapshotUse(SnapshotUse&& other) noexcept
       : snapshot_(other.snapshot_), hold_(std::exchange(other.hold_, nullptr)) {}
   SnapshotUse& operator=(SnapshotUse&&) = delete;
-  ~SnapshotUse() {
+  ~SnapshotUse() { end(); }
+
+  /// Before its time: the list is not looked at any more.
+  void end() {
     if (hold_ != nullptr && --hold_->uses == SnapshotHold::kEnded) [[unlikely]]
       end_hold(*hold_);
+    hold_ = nullptr;
   }
 
   const Snapshot& operator*() const { return *snapshot_; }
@@ -230,12 +236,15 @@ class Function : public FunctionBase {
     validate(args);
     const std::uint32_t alone = this->only_original();
     if (alone != 0 && thread_state.scope == nullptr && count_again(alone - 1)) return original_(args);
-    const SnapshotUse use(*this);
-    return ask_in_turn(*use, args);
+    const Snapshot* snapshot = nullptr;
+    SnapshotHold& hold = this->hold(snapshot);
+    return ask_in_turn(*snapshot, &hold, args);
   }
 
   /// The same under settings that were looked up before, for arguments that are known to be right.
-  Result under(const Snapshot& snapshot, const Args& args) const { return ask_in_turn(snapshot, args); }
+  Result under(const Snapshot& snapshot, const Args& args) const {
+    return ask_in_turn(snapshot, nullptr, args);
+  }
 
   Result original(const Args& args) const {
     validate(args);
@@ -253,7 +262,8 @@ class Function : public FunctionBase {
     if constexpr (requires { validate_arguments(args); }) validate_arguments(args);
   }
 
-  [[gnu::noinline]] Result ask_in_turn(const Snapshot& found, const Args& args) const {
+  [[gnu::noinline]] Result ask_in_turn(const Snapshot& found, SnapshotHold* hold, const Args& args) const {
+    SnapshotUse use(found, hold);
     const Snapshot& snapshot = found.decision == nullptr ? found : choose_by_rules(found, &args);
     for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
       const Verdict verdict =
@@ -282,8 +292,10 @@ class Function : public FunctionBase {
     if (snapshot.must_take) [[unlikely]]
       raise_required(*this, snapshot, &args);
     count_taken(snapshot.original_counter);
-    if (!snapshot.traced) [[likely]]
+    if (!snapshot.traced) [[likely]] {
+      use.end();  // the original kernel is this object's own
       return original_(args);
+    }
     const TraceRange range(*this, "original");
     return original_(args);
   }
