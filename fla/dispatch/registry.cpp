@@ -186,7 +186,7 @@ void Registry::load_recipes(Lock& lock, std::string_view name) {
   }
   for (const auto& [backend, on] : toggles) layers_.environment.enable[backend] = on;
   for (auto& entry : made) insert(op, std::move(entry));
-  op.loaded = true;
+  op.loaded = op.wanted = true;
   if (!waiting.empty()) make_stale();  // their own code may have made calls without them
 }
 
@@ -321,8 +321,8 @@ std::vector<std::shared_ptr<const Entry>> Registry::available(std::string_view o
 void Registry::load_again(std::string_view op) {
   Lock lock(*this);
   const auto found = ops_.find(op);
-  if (found == ops_.end() || !found->second.loaded) return;
-  load(lock, op);
+  if (found == ops_.end() || !found->second.wanted) return;
+  load(lock, op);  // waits for whoever is at it
 }
 
 void Registry::check_new(std::string_view op_name, std::string_view backend, const std::vector<Slot>& slots) {

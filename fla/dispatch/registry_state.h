@@ -59,6 +59,7 @@ struct Op {
   std::vector<const FunctionBase*> functions;
   std::vector<std::shared_ptr<Entry>> entries;  ///< in ascending priority, ties by name
   bool loaded = false;
+  bool wanted = false;  ///< it has been loaded once: what comes later is loaded at once
 };
 
 /// A snapshot with what it points to. All snapshots are of this type.
