@@ -15,8 +15,8 @@
 ///            comes of it times 2^b_i.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. A chunk that is not is marked `odd`
-/// by prep, or found by the chain, which looks at V while its last product is on its way, and then makes that
-/// undone. It takes another way through the chain, about twice as long. S is looked at where an item begins,
+/// by prep, or found by the chain: it looks at V while the chunk's last products run, and undoes them. Such a
+/// chunk takes another path through the chain, about twice as long. S is looked at where an item begins,
 /// every 16 chunks, and after every chunk that was not plain: with keys of norm 1, beta up to 2 and V below
 /// 2^7, |S / 16| below 2^9 stays below 2^14 for 16 chunks; prep marks chunks with longer keys, larger betas
 /// or gates above 0.
@@ -24,7 +24,7 @@
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Qh from t on and for gamma, so that o from t on, and the state, are NaN. In
 /// q: NaN for that row of Qh. In V: the chain takes 0 for it where it makes o, and writes NaN over its column
-/// of o from t on; in Y it takes NaN, and so its column of the state is. Nothing before t, and no other
+/// of o from t on; in Y it takes NaN, which makes its column of the state NaN. Nothing before t, and no other
 /// column, is multiplied by it.
 namespace fla::flash_kda {
 
@@ -49,8 +49,6 @@ template <Half16 type>
 FLA_DEVICE bool is_plain_value(std::uint32_t bits) {
   return bits - kSmallValue<type> < kLargeValue<type> - kSmallValue<type>;
 }
-template <Half16 type>
-inline constexpr std::uint32_t kInfiniteValue = type == Half16::bf16 ? 0x7f80 : 0x7c00;
 
 // ---- Powers of two
 
@@ -78,8 +76,8 @@ FLA_DEVICE void times_power(float (&x)[count], std::int32_t exponent) {
 
 // ---- Largest magnitudes
 
-/// Whether V is out of the ordinary, of what a chain's warp takes of it: 16 columns, from `values` on, which
-/// is with the lane's fragment.
+/// Whether the 16 columns of V that a warp of the chain multiplies are out of the ordinary. `values`: where
+/// they begin, with the lane's fragment.
 template <Half16 type>
 FLA_DEVICE bool is_strange(Smem values) {
   std::uint32_t most = 0;

@@ -567,8 +567,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(8);
     };
 
-    // Chunks with magnitudes out of the ordinary (range.cuh), the first of them perhaps up to where V is
-    // wanted: then `held` is S^T with the decay, and the first two products.
+    // Chunks with magnitudes out of the ordinary (range.cuh). begun: the plain loop has done the first part
+    // of chunk c; `held` is S^T after the decay, then Y^T's and O^T's products.
     const auto odd_chunks = [&](volatile float(&held)[128], bool begun, std::int32_t& c) {
       float x[64];  // 2^gauge S / 16
 #pragma unroll
@@ -644,8 +644,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
 
     for (std::int32_t c = begin; c < end;) {
       const std::int32_t next_look = (c & -kLookEvery) + kLookEvery, last = next_look < end ? next_look : end;
-      // The state passes through memory to other registers and back: to the compiler those have nothing to do
-      // with the registers of plain chunks.
+      // The state goes to odd_chunks and back through memory. In registers, ptxas would move it between two
+      // sets of them in every plain chunk.
       volatile float held[128];
       bool odd = look_at_state(agreement(false), s, 0) != 0, begun = false;
       if (!odd) {
@@ -701,8 +701,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           multiply_y(later, ya, s);
           multiply_v(later, v, o);
           probe.mark(4);
-          // V is looked at while the products are on their way. Where it is out of the ordinary, they are
-          // made undone: what they put into S is finite, and no larger than what the chunk will.
+          // V is checked while the products run. Where it is out of the ordinary, the product for S is
+          // subtracted again: it is finite, and at most as large as what the chunk adds to S in the end, so
+          // its rounding is lost in that.
           const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) &&
                                is_strange<type>(later + State::v + wg * kTile + fragment());
           odd = uniform(barrier_any(3 + wg, 128, strange) ? 1 : 0) != 0;
