@@ -48,15 +48,16 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     if (tid == 0) {
       for (std::uint32_t i = 0; i < State::firsts; ++i) {
         mbar_init(smem + State::first_full + 8 * i, 1);
-        mbar_init(smem + State::first_empty + 8 * i, 256);  // every lane has read
+        mbar_init(smem + State::first_empty + 8 * i, 256 + 4);  // every lane has read, and who scans V
+        mbar_init(smem + State::scanned + 8 * i, 4);
       }
       for (int i = 0; i < 2; ++i) {
         mbar_init(smem + State::rest_full + 8 * i, 1);
         mbar_init(smem + State::rest_empty + 8 * i, 256);
         mbar_init(smem + State::left + 8 * i, 8);
-        mbar_init(smem + State::o_full + 8 * i, 8);
-        mbar_init(smem + State::o_empty + 8 * i, 1);
       }
+      mbar_init(smem + State::o_full, 8);
+      mbar_init(smem + State::o_empty, 1);
       store(smem + State::seen, U2{0, 0});
       mbar_init_fence();
       prefetch(&p.v);
@@ -80,6 +81,7 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       registers_down<24>();
       if (warp == 12) state_stores(p, smem, uniform(part_of(smem)), tid & 31);
       if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, part_of(smem));
+      if (wg == 4) state_scans<type>(p, smem, uniform(part_of(smem)), warp & 3, tid & 31);
     }
   } else {
     prep<type>(p, smem, tid, uniform(part_of(smem)) - p.state_blocks, blocks() - p.state_blocks);

@@ -742,27 +742,35 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
   Patience patience;
   Probe probe{smem + Prep::ticks + 64 * wg, w4 == 0 && lane == 0};
   probe.begin();
-  for (std::uint32_t n = 0;; ++n) {
-    const std::uint32_t turn = (n >> 1) & 1;
-    const Smem at = smem + (n & 1) * Prep::bytes;
+  // Of work n, in place n & 1:
+  std::uint32_t n = 0;
+  float a[8][4];  // decays
+  const auto place = [&] { return smem + (n & 1) * Prep::bytes; };
+  const auto turn_of = [&] { return (n >> 1) & 1; };
+  const auto betas = [&] { return place() + Prep::beta + 256 * turn_of(); };
+  // Address of the thread's 4 channels of its first token in a 64-row tile at offset 0.
+  const auto first_of = [&](std::uint32_t l) {
+    return place() + warp * 1024 + (l >> 4) * kTile + (l & 15) * 8;
+  };
+  // Step 2. False: there are no more works.
+  const auto measure = [&] {
+    const std::uint32_t turn = turn_of();
+    const Smem at = place();
     mbar_wait(at + Prep::bar_g, turn, patience);
     warp_sync();
     probe.mark(0);
-    // Address of the thread's 4 channels of its first token in a 64-row tile at offset 0.
-    const auto first_of = [&](std::uint32_t l) { return at + warp * 1024 + (l >> 4) * kTile + (l & 15) * 8; };
     const Smem x0 = first_of(lane);
     // Everything is asked for before anything is looked at.
     const U4 work = load_u32x4(record_of(at, turn));
     const F2 slope_rate = load_f32x2(at + Prep::gates + 512);
-    const Gates gates{slope_rate.x, slope_rate.y, load_f32x4(at + Prep::gates + 16 * lane)};
+    const Gates gates{slope_rate.x, slope_rate.y, load_f32x4(at + Prep::gates + 16 * kept(lane))};
     U2 raw[8];
 #pragma unroll
     for (int j = 0; j < 8; ++j) raw[j] = load_u32x2(row_of(x0, j) + Prep::g);
     const std::uint32_t rows = work.w;
-    if (rows == 0) break;
+    if (rows == 0) return false;
 
-    // 2. Gates and norms: the norms' matrix products fill time that the gates' functions take.
-    float a[8][4];
+      // Gates and norms: the norms' matrix products fill time that the gates' functions take.
 #pragma unroll
     for (int j = 0; j < 8; ++j) unpack4<type>(raw[j], a[j]);
     if (p.gate_f32) {
@@ -833,41 +841,60 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
         }
       }
     }
-    prep_tally(at, warp, lane, a, odd);
+    prep_tally(at, warp, kept(lane), a, odd);
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
     barrier(team, Prep::threads);
     probe.mark(5);
 
-    // 3
-    std::uint32_t votes = votes_of(at);
     if (warp == 0 && lane == 0) store(at + Packet::odd, U2{0, f32_bits(1.0f)});
-    if ((votes & kOdd) != 0) [[unlikely]] {
+    return true;
+  };
+  const auto hand_over = [&](std::uint32_t votes) {
+    if ((votes & kOdd) != 0) {
       rarely();
-      prep_odd<type>(at, first_of(kept(lane)), warp, lane, rows, a, at + Prep::beta + 256 * turn, votes,
-                     team);
-      votes = votes_of(at);
-      if (warp == 0 && lane == 0) store(at + Packet::odd, votes & (kOdd | kScaled));
-    }
-    const Way way = way_of(votes);
-    if (way == Way::exact) [[unlikely]] {
-      exact_pairs<type>(at, 32 * warp + kept(lane), warp, kept(lane), a, at + Prep::beta + 256 * turn, team);
-      exact_copies<type>(at, first_of(kept(lane)), warp, lane, a);
-      exact_move(kept(at), 32 * warp + kept(lane), team);
-    } else if (way == Way::steep) {
-      prep_copies<type, Half16::bf16>(at, x0, warp, lane, a);
-    } else {
-      prep_copies<type, Half16::f16>(at, x0, warp, lane, a);
-    }
-    if (const std::uint32_t lost = load_u32(at + Prep::vote + 4 * warp) >> kLost; lost != 0) [[unlikely]] {
-      rarely();
-      prep_lose(at, first_of(kept(lane)), warp, lane, lost);
+      prep_lose(place(), first_of(kept(lane)), warp, kept(lane),
+                load_u32(place() + Prep::vote + 4 * warp) >> kLost);
     }
     warp_sync();
     barrier_arrive(scaled_in(n & 1), 2 * Prep::threads);
+    ++n;
     probe.mark(6);
+  };
+  // Step 3. Works that need more than the copies are taken care of outside of the others' loop: inside, their
+  // code would slow the others down.
+  constexpr std::uint32_t none = 0xffffffff;
+  for (std::uint32_t votes = none;;) {  // of work n, once it has been measured
+    do {
+      if (votes != none) {
+        if (way_of(votes) == Way::steep)
+          prep_copies<type, Half16::bf16>(place(), first_of(kept(lane)), warp, kept(lane), a);
+        else
+          prep_copies<type, Half16::f16>(place(), first_of(kept(lane)), warp, kept(lane), a);
+        hand_over(votes);
+      }
+      if (!measure()) {
+        probe.end(p.probe ? p.probe + ((p.state_blocks + worker) * 4 + wg) * 16 : nullptr);
+        return;
+      }
+      votes = votes_of(place());
+    } while ((votes & (kOdd | kStrong)) == 0);
+    if ((votes & kOdd) != 0) {
+      rarely();
+      prep_odd<type>(place(), first_of(kept(lane)), warp, kept(lane),
+                     load_u32(record_of(place(), turn_of()) + 12), a, betas(), votes, team);
+      votes = votes_of(place());
+      if (warp == 0 && lane == 0) store(place() + Packet::odd, votes & (kOdd | kScaled));
+    }
+    if (way_of(votes) == Way::exact) {
+      rarely();
+      exact_pairs<type>(place(), 32 * warp + kept(lane), warp, kept(lane), a, betas(), team);
+      exact_copies<type>(place(), first_of(kept(lane)), warp, kept(lane), a);
+      exact_move(kept(place()), 32 * warp + kept(lane), team);
+      hand_over(votes);
+      votes = none;
+    }
   }
-  probe.end(p.probe ? p.probe + ((p.state_blocks + worker) * 4 + wg) * 16 : nullptr);
 }
 
 /// Steps 1 and 4 to 6, warps 8 to 15: finds the works, has their inputs loaded, and makes packets of what the

@@ -15,7 +15,7 @@
 ///            comes of it times 2^b_i.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. A chunk that is not is marked `odd`
-/// by prep, or found by the chain: it looks at V while the chunk's last products run, and undoes them. Such a
+/// by prep, or its V is found strange by warps beside the chain, while the chain multiplies the state. Such a
 /// chunk takes another path through the chain, about twice as long. S is looked at where an item begins,
 /// every 16 chunks, and after every chunk that was not plain: with keys of norm 1, beta up to 2 and V below
 /// 2^7, |S / 16| below 2^9 stays below 2^14 for 16 chunks; prep marks chunks with longer keys, larger betas
@@ -76,20 +76,47 @@ FLA_DEVICE void times_power(float (&x)[count], std::int32_t exponent) {
 
 // ---- Largest magnitudes
 
-/// Whether the 16 columns of V that a warp of the chain multiplies are out of the ordinary. `values`: where
-/// they begin, with the lane's fragment.
+/// Whether values are out of the ordinary, by the largest magnitudes of a warp's pairs of them.
 template <Half16 type>
-FLA_DEVICE bool is_strange(Smem values) {
-  std::uint32_t most = 0;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    std::uint32_t v[4];
-    ldmatrix_trans(v, values + j * 2048);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) most = max_magnitude(most, v[i]);
-  }
+FLA_DEVICE bool is_strange(std::uint32_t most) {
   const std::uint32_t low = most & 0xffff, high = most >> 16;
   return !is_plain_value<type>(largest(low > high ? low : high));
+}
+/// Of what a warp of a chain has of V^T.
+template <Half16 type>
+FLA_DEVICE bool is_strange(const std::uint32_t (&v)[16]) {
+  std::uint32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < 16; ++i) most = max_magnitude(most, v[i]);
+  return is_strange<type>(most);
+}
+/// Tells in strange[part] whether 32 columns of V are, from 32 `part` on, and `rows` tokens; a warp.
+template <Half16 type>
+FLA_DEVICE void scan(Smem values, std::uint32_t part, std::int32_t V, std::int32_t rows, std::uint32_t lane,
+                     Smem strange) {
+  // Eight lanes in a row read rows r and r + 4: no two of them from the same banks.
+  const std::uint32_t row = (lane >> 3) + (lane & 4), column = (part & 1) * 64 + 16 * (lane & 3);
+  const Smem from = values + (part >> 1) * kTile + swizzled(row, column);
+  std::uint32_t most = 0;
+  const auto look_at = [&](const U4& x) {
+    most = max_magnitude(max_magnitude(max_magnitude(max_magnitude(most, x.x), x.y), x.z), x.w);
+  };
+  if (rows >= kChunk) {
+#pragma unroll 1  // as many at once as there are registers for, and little code
+    for (std::uint32_t i = 0; i < 8; i += 4) {
+      U4 x[4];
+#pragma unroll
+      for (std::uint32_t j = 0; j < 4; ++j) x[j] = load_u32x4(from + 1024 * (i + j));
+#pragma unroll
+      for (std::uint32_t j = 0; j < 4; ++j) look_at(x[j]);
+    }
+  } else {  // past the end there may be anything
+    for (std::uint32_t i = 0; static_cast<std::int32_t>(row + 8 * i) < rows; ++i)
+      look_at(load_u32x4(from + 1024 * i));
+  }
+  warp_sync();
+  const bool found = static_cast<std::int32_t>(32 * part) < V && is_strange<type>(most);
+  if (lane == 0) store(strange + 4 * part, found ? 1u : 0u);
 }
 
 /// How four warps of a warpgroup agree on a number: each has a place for its own, in shared memory. Whoever
@@ -120,14 +147,18 @@ FLA_DEVICE void pack_state(const float (&s)[64], std::uint32_t (&a)[32]) {
   for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
 }
 
-/// Looks at a state before it is multiplied: by how much its gauge has to change so that f16 holds it.
+/// The largest magnitude of a packed state, in f16.
 template <class Agreement>
-FLA_DEVICE std::int32_t look_at_state(const Agreement& agreement, const float (&s)[64], std::int32_t gauge) {
-  std::uint32_t a[32], most = 0;
-  pack_state(s, a);  // half as many numbers
+FLA_DEVICE std::uint32_t most_of_state(const Agreement& agreement, const std::uint32_t (&a)[32]) {
+  std::uint32_t most = 0;
 #pragma unroll
   for (int i = 0; i < 32; ++i) most = max_magnitude(most, a[i]);
-  most = agreement.largest_of((most & 0xffff) > most >> 16 ? most & 0xffff : most >> 16, 0);
+  return agreement.largest_of((most & 0xffff) > most >> 16 ? most & 0xffff : most >> 16, 0);
+}
+/// By how much the gauge of a state has to change so that f16 holds it. most: most_of_state.
+template <class Agreement>
+FLA_DEVICE std::int32_t change_of_gauge(const Agreement& agreement, std::uint32_t most, const float (&s)[64],
+                                        std::int32_t gauge) {
   if (most >= kSmallState && most < kLargeState) return 0;
   float exact = 0;
 #pragma unroll
@@ -137,6 +168,13 @@ FLA_DEVICE std::int32_t look_at_state(const Agreement& agreement, const float (&
   const std::int32_t to = bits == 0 ? 0 : clamped(gauge + 7 - exponent_of(bits));
   // What is not finite is not plain: packed, Inf would be finite.
   return clamped((to == 0 && most >= kLargeState ? 1 : to) - gauge);
+}
+/// Looks at a state before it is multiplied.
+template <class Agreement>
+FLA_DEVICE std::int32_t look_at_state(const Agreement& agreement, const float (&s)[64], std::int32_t gauge) {
+  std::uint32_t a[32];
+  pack_state(s, a);  // half as many numbers
+  return change_of_gauge(agreement, most_of_state(agreement, a), s, gauge);
 }
 
 /// S in f16 with another gauge. Inf becomes NaN, and so does its column with the products.

@@ -11,7 +11,7 @@
 ///             parts.
 /// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
 ///
-///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> three stages
+///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> four stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
 ///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
@@ -20,11 +20,12 @@ namespace fla::flash_kda {
 
 struct Part {
   static constexpr std::uint32_t threads = 384;
-  static constexpr std::uint32_t stages = 3;
+  static constexpr std::uint32_t stages = 4;  // as many as there is room for: part waits for memory
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
                                  odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
-  static constexpr std::uint32_t transition = stages * stage;    // [2 halves][128 rows][128 bytes]
-  static constexpr std::uint32_t bars = transition + 4 * kTile;  // full, empty: 8 bytes [stages]
+  static constexpr std::uint32_t transition = 0;  // [2 halves][128 rows][128 bytes], after the last chunk
+  static constexpr std::uint32_t bars = stages * stage;
+  static constexpr std::uint32_t full = bars, empty = bars + 8 * stages;  // [stages] each
   static constexpr std::uint32_t agreement = bars + 256;  // [2 warpgroups][4 chunks, in turn][plain, odd]
   static constexpr std::uint32_t bytes = bars + 2048;
 };
@@ -37,7 +38,7 @@ FLA_BOTH constexpr std::int32_t parts_of(std::int32_t items, std::int32_t segmen
 template <Half16 type>
 FLA_DEVICE void part(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), lane = tid & 31;
-  const Smem full = smem + Part::bars, empty = full + 8 * Part::stages;
+  const Smem full = smem + Part::full, empty = smem + Part::empty;
   const Schedule& schedule = p.schedule;
   const std::int32_t offsets = schedule.items * (p.segments.count - 1);
   const bool values = std::int32_t(block()) < offsets;  // R, not P
@@ -116,12 +117,12 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
         wgmma_commit();
       };
-      const auto multiply_y = [&]<int sign = 1>(Smem stage, std::uint32_t(&ya)[16], float(&state)[64]) {
+      const auto multiply_y = [&](Smem stage, std::uint32_t(&ya)[16], float(&state)[64]) {
         const std::uint64_t kr = mn_major(stage + Part::kr);
         keep(ya);
         wgmma_fence();
 #pragma unroll
-        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, sign, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
+        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
         wgmma_commit();
       };
       const auto done = [&] {
@@ -181,11 +182,13 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
             decay(s, gamma);
             float y[32];
             multiply_state(stage, a, s, y);
-            odd = uniform(load_u32(stage + Part::odd)) != 0;
-            const Smem from = stage + Part::v + wg * kTile + fragment;
+            odd = any(load_u32(stage + Part::odd) != 0);
             if (values) {  // a segment that is not an item's last has whole chunks only
+              const Smem from = stage + Part::v + wg * kTile + fragment;
 #pragma unroll
               for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
+              const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) && is_strange<type>(v);
+              odd |= barrier_any(3 + wg, 128, strange);
             } else {
 #pragma unroll
               for (int i = 0; i < 16; ++i) v[i] = 0;
@@ -204,23 +207,8 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
               ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
             }
             multiply_y(stage, ya, s);
-            if (values) {
-              const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) && is_strange<type>(from);
-              odd = uniform(barrier_any(3 + wg, 128, strange) ? 1 : 0) != 0;
-            }
             wgmma_wait<0>();
             keep(s);
-            if (odd) {  // undone, as in state_chain
-              rarely();
-              multiply_y.template operator()<-1>(kept(stage), ya, s);
-              multiply_state(kept(stage), a, s, y);
-              wgmma_wait<0>();
-              keep(s);
-              keep(y);
-              hold<64>(held, y);
-              begun = true;
-              break;
-            }
             done();
           }
           if (!odd) continue;
@@ -234,6 +222,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       if (values) {
         image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
       } else {
+        barrier(8, 256);  // nobody reads the stages any more
         const Smem tile = smem + Part::transition + wg * 2 * kTile;
 #pragma unroll
         for (int j = 0; j < 8; ++j)
@@ -242,7 +231,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
                          pack_f16(16 * s[8 * j + 4], 16 * s[8 * j + 5]),
                          pack_f16(16 * s[8 * j + 6], 16 * s[8 * j + 7]));
         fence_async_shared();
-        barrier(7 + wg, 128);
+        barrier(6 + wg, 128);
         if (local == 0) {
           bulk_store(transition_of(p, segment.item, segment.index) + wg * 2 * kTile, tile, 2 * kTile);
           bulk_commit();
@@ -292,20 +281,26 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   for (std::int32_t step = 1; step <= steps; ++step) {
     const Smem stage = smem + turn.at * Combine::stage;
     std::uint32_t a[32], rest[32];
-    const std::int32_t gauge = look_at_state(AgreementOfAWarp{}, s, 0);
+    const auto pack_rest = [&] {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        const F2 x = unpack_f16(a[i]);
+        rest[i] = pack_f16(s[2 * i] - x.x, s[2 * i + 1] - x.y);
+      }
+    };
+    pack_state(s, a);
+    const std::uint32_t most = most_of_state(AgreementOfAWarp{}, a);
+    pack_rest();
+    mbar_wait(smem + Combine::full + 8 * turn.at, turn.phase, patience);
+    warp_sync();
+    const std::int32_t gauge = change_of_gauge(AgreementOfAWarp{}, most, s, 0);
     if (gauge != 0) {
       rarely();
 #pragma unroll
       for (int i = 0; i < 64; ++i) s[i] = is_finite(s[i]) ? s[i] * power(gauge) : kNaN;
+      pack_state(s, a);
+      pack_rest();
     }
-    pack_state(s, a);
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      const F2 x = unpack_f16(a[i]);
-      rest[i] = pack_f16(s[2 * i] - x.x, s[2 * i + 1] - x.y);
-    }
-    mbar_wait(smem + Combine::full + 8 * turn.at, turn.phase, patience);
-    warp_sync();
 #pragma unroll
     for (int i = 0; i < 64; ++i) s[i] = load_f32(stage + Combine::image + 4 * (Combine::threads * i + tid));
     if (gauge != 0) {

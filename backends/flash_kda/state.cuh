@@ -6,31 +6,33 @@
 ///     Y = V - Kt S      O = Qh S + B V      S' = diag(gamma) S + Kr^T Y
 /// in transposed registers, S^T divided by 16 (range of f16), Qh times 16.
 ///
-///   warpgroup 0      a thread a warp: Kt, Qh, gamma by bulk copies -> three stages; Kr, B and, by TMA, V ->
+///   warpgroup 0      a thread a warp: Kt, Qh, gamma by bulk copies and, by TMA, V -> three stages; Kr, B ->
 ///                    two stages; beside prep also: which packets are ready, which have been read.
 ///                    Before an item's packets, and after the last one's, an *opening* goes through the same
-///                    stages: what the chain has to know, and by TMA the item's first state, half through the
-///                    three, half through the two
+///                    stages: what the chain has to know, and by TMA the item's first state, three quarters
+///                    through the three, one through the two
 ///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
 ///       pack S/16 to f16 (A), decay S
 ///       wgmma  A Kt^T       m64 n64, B K-major
-///       wgmma  A Qh^T       m64 n64, B K-major       meanwhile the O before -> one of two tiles
+///       wgmma  A Qh^T       m64 n64, B K-major       meanwhile the O before -> its tile
 ///       Y^T = V^T/16 - ...  (A), V^T by ldmatrix.trans
 ///       wgmma  S += Y^T Kr  m64 n128, B MN-major
 ///       wgmma  O += V^T B^T m64 n64, B K-major
 ///                    between items: the first state from the opening's stages, the last one into its place
-///   warpgroup 3      one warp: O from its tiles by TMA; where a sequence ends inside a chunk, row by row.
+///   warpgroup 3      one warp: O from its tile by TMA; where a sequence ends inside a chunk, row by row.
 ///                    Another: the last state by TMA; then the opening's stages are free
+///   warpgroup 4      scans V (range.cuh), beside the chain's first products
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
 namespace fla::flash_kda {
 
 struct State {
-  // A packet comes in two parts: what a chunk needs first and is done with first, and the rest with V. While
+  // A packet comes in two parts: what a chunk needs first and is done with first, with V, and the rest. While
   // prep runs beside, a copy takes longer than a chunk.
   static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
-  static constexpr std::uint32_t kt = 0, qh = 2 * kTile, gamma = 4 * kTile, first = gamma + 1024;
+  static constexpr std::uint32_t kt = 0, qh = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
+                                 first = gamma + 1024;
   // As in a packet: gamma, and what range.cuh wants.
   static constexpr std::uint32_t tail = Packet::end - Packet::gamma,
                                  odd = gamma + Packet::odd - Packet::gamma;
@@ -38,21 +40,23 @@ struct State {
   // the first state comes by TMA, or is zero; the last one leaves by TMA; the sequence is skipped; no more
   // items
   static constexpr std::uint32_t comes = 1, zero = 2, leaves = 4, skipped = 8, closes = 16;
-  static constexpr std::uint32_t box = 2 * kTile;  // of a state: 128 rows of 32 f32, two in a stage
-  static constexpr std::uint32_t kr = 0, b = 2 * kTile, v = 3 * kTile, rest = 5 * kTile;
+  static constexpr std::uint32_t box = 2 * kTile;  // of a state: 128 rows of 32 f32; three in a first stage
+  static constexpr std::uint32_t kr = 0, b = 2 * kTile, rest = 3 * kTile;
   static constexpr std::uint32_t rest_at = firsts * first;
-  static constexpr std::uint32_t o = rest_at + rests * rest;  // [2 in turn][2 halves][64 tokens][64]
-  static constexpr std::uint32_t bars = o + 4 * kTile;
+  static constexpr std::uint32_t o = rest_at + rests * rest;  // [2 halves][64 tokens][64]
+  static constexpr std::uint32_t bars = o + 2 * kTile;
   static constexpr std::uint32_t first_full = bars, first_empty = bars + 24, rest_full = bars + 48,
                                  rest_empty = bars + 64;
-  static constexpr std::uint32_t o_full = bars + 80, o_empty = bars + 96;  // 2 each
+  static constexpr std::uint32_t o_full = bars + 80, o_empty = bars + 88;
   static constexpr std::uint32_t left = bars + 112;  // [rests]: a last state is in that stage and in a first
   static constexpr std::uint32_t seen = bars + 128,
                                  read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
-  static constexpr std::uint32_t job = bars + 144;  // u32 [8 warps]
+  static constexpr std::uint32_t job = bars + 144;      // u32 [8 warps]
+  static constexpr std::uint32_t scanned = bars + 176;  // [firsts]: V has been
+  static constexpr std::uint32_t strange = bars + 208;  // u32 [firsts][4]: whether 32 columns of V are
   // [2 warpgroups][4 chunks, in turn][plain, odd]: nobody is four chunks ahead of others, for want of stages
-  static constexpr std::uint32_t agreement = bars + 192;
+  static constexpr std::uint32_t agreement = bars + 256;
   static constexpr std::uint32_t ticks = agreement + 16 * Agreement::bytes;  // probe builds
   static constexpr std::uint32_t bytes = bars + 2048;
 };
@@ -130,7 +134,7 @@ FLA_DEVICE void state_store(const Params& p, std::int64_t slot, std::int32_t hea
 }
 
 /// Where a thread's elements of a state are among boxes of 128 rows of 32 columns, swizzled: body(address,
-/// i): elements i and, with keys as columns, i + 1. The first two boxes are at low, the others at high.
+/// i): elements i and, with keys as columns, i + 1. The first three boxes are at low, the last one at high.
 template <class Body>
 FLA_DEVICE void for_boxes(bool keys, Smem low, Smem high, std::uint32_t wg, std::uint32_t w4,
                           std::uint32_t lane, Body&& body) {
@@ -139,12 +143,13 @@ FLA_DEVICE void for_boxes(bool keys, Smem low, Smem high, std::uint32_t wg, std:
     const Smem at = swizzled(64 * wg + 16 * w4 + g, 8 * t);
 #pragma unroll
     for (int n = 0; n < 16; ++n) {
-      const Smem x = (n < 8 ? low : high) + ((n >> 2) & 1) * State::box + (at ^ ((n & 3) << 5));
+      const Smem x = (n < 12 ? low + (n >> 2) * State::box : high) + (at ^ ((n & 3) << 5));
       body(x, 4 * n);
       body(x + 1024, 4 * n + 2);
     }
   } else {  // rows are k, columns v
-    const Smem box = (wg == 0 ? low : high) + (w4 >> 1) * State::box;
+    const std::uint32_t index = 2 * wg + (w4 >> 1);
+    const Smem box = index < 3 ? low + index * State::box : high;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const Smem at = box + swizzled(2 * t + i, 64 * (w4 & 1) + 4 * g);
@@ -241,12 +246,12 @@ FLA_DEVICE std::uint32_t ways_of(const Params& p, const Segment& segment, const 
                                        : 0) |
          (leaves ? State::leaves : 0);
 }
-/// Half a state, by one thread: boxes 0 and 1, or 2 and 3.
-FLA_DEVICE void state_comes(const Params& p, Smem stage, Smem full, std::uint32_t half, const Item& item,
-                            const Slots& slots) {
-  mbar_expect(full, 2 * State::box);
-  for (std::uint32_t i = 0; i < 2; ++i)
-    tma_load(stage + i * State::box, &p.first_state, full, 32 * (2 * half + i), 0, item.head, slots.read);
+/// A state's boxes from number `from` to `end`, by one thread.
+FLA_DEVICE void state_comes(const Params& p, Smem stage, Smem full, std::uint32_t from, std::uint32_t end,
+                            const Item& item, const Slots& slots) {
+  mbar_expect(full, (end - from) * State::box);
+  for (std::uint32_t i = from; i < end; ++i)
+    tma_load(stage + (i - from) * State::box, &p.first_state, full, 32 * i, 0, item.head, slots.read);
 }
 
 /// Until nobody reads the stage any more, and a last state has left it.
@@ -255,7 +260,7 @@ FLA_DEVICE void wait_for_stage(Smem empty, std::uint32_t phase, Patience& patien
   fence_async_shared();
 }
 
-/// Warpgroup 0, warps 0 and 3, one thread each: the first parts of packets; the rest and V.
+/// Warpgroup 0, warps 0 and 3, one thread each: the first parts of packets, and V; the rest.
 FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
   Turn<State::firsts> turn;
@@ -273,7 +278,7 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t strea
     open({std::uint32_t(item.tokens), std::uint32_t(segment.first), std::uint32_t(segment.last), ways},
          [&](Smem stage, Smem full) {
            if (ways & State::comes)
-             state_comes(p, stage, full, 0, item, slots);
+             state_comes(p, stage, full, 0, 3, item, slots);
            else
              mbar_arrive(full);
          });
@@ -282,7 +287,10 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t strea
       const std::uint8_t* const packet =
           p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
       wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
-      mbar_expect(full, 4 * kTile + State::tail);
+      mbar_expect(full, 6 * kTile + State::tail);
+      for (int h = 0; h < 2; ++h)
+        tma_load(stage + State::v + h * kTile, &p.v, full, 64 * h, item.head, item.begin + c * kChunk,
+                 item.batch);
       if (p.schedule.ready) {
         wait_shared_at_least(smem + State::seen, number + 1, patience);
         fence_async_global();
@@ -309,8 +317,8 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
     const Slots slots = slots_of(p.call, item.n);
     wait(0);
     if (ways_of(p, segment, slots) & State::comes)
-      state_comes(p, smem + State::rest_at + State::rest * turn.at, smem + State::rest_full + 8 * turn.at, 1,
-                  item, slots);
+      state_comes(p, smem + State::rest_at + State::rest * turn.at, smem + State::rest_full + 8 * turn.at, 3,
+                  4, item, slots);
     else
       mbar_arrive(smem + State::rest_full + 8 * turn.at);
     turn.next();
@@ -320,10 +328,7 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
       const std::uint8_t* const packet =
           p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
       wait(1);
-      mbar_expect(full, 5 * kTile);
-      for (int h = 0; h < 2; ++h)
-        tma_load(stage + State::v + h * kTile, &p.v, full, 64 * h, item.head, item.begin + c * kChunk,
-                 item.batch);
+      mbar_expect(full, 3 * kTile);
       if (p.schedule.ready) {
         wait_shared_at_least(smem + State::seen, number + 1, patience);
         fence_async_global();
@@ -335,6 +340,34 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
   wait(0);
   mbar_arrive(smem + State::rest_full + 8 * turn.at);
   store_release_shared(smem + State::read, State::all_read);
+}
+/// Warpgroup 4: scans V beside the chain, a warp 32 columns.
+template <Half16 type>
+FLA_DEVICE void state_scans(const Params& p, Smem smem, std::int32_t stream, std::uint32_t w4,
+                            std::uint32_t lane) {
+  Patience patience;
+  Turn<State::firsts> turn;
+  const auto wait = [&] {
+    mbar_wait(smem + State::first_full + 8 * turn.at, turn.phase, patience);
+    warp_sync();
+  };
+  const auto done = [&] {
+    if (lane == 0) {
+      mbar_arrive(smem + State::scanned + 8 * turn.at);
+      mbar_arrive(smem + State::first_empty + 8 * turn.at);
+    }
+    turn.next();
+  };
+  for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
+    wait(), done();  // the opening
+    for (std::int32_t c = segment.first; c < segment.last; ++c) {
+      wait();
+      scan<type>(smem + State::first * turn.at + State::v, w4, p.call.V, item.tokens - c * kChunk, lane,
+                 smem + State::strange + 16 * turn.at);
+      done();
+    }
+  });
+  wait(), done();
 }
 /// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never wait
 /// for memory.
@@ -360,10 +393,9 @@ FLA_DEVICE void state_tells(const Params& p, Smem smem, std::int32_t stream) {
 FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, std::uint32_t lane) {
   Patience patience;
   for_chunks(p, stream, [&](std::int32_t, const Item& item, std::int32_t c, std::int32_t number) {
-    const std::uint32_t at = number & 1;
     const std::int32_t token = item.begin + c * kChunk, rows = item.tokens - c * kChunk;
-    const Smem tile = smem + State::o + 2 * kTile * at;
-    mbar_wait(smem + State::o_full + 8 * at, (number >> 1) & 1, patience);
+    const Smem tile = smem + State::o;
+    mbar_wait(smem + State::o_full, number & 1, patience);
     warp_sync();
     if (rows >= kChunk || !p.schedule.plan.sequences) {  // TMA ends at T, not at the sequence's end
       if (lane == 0) {
@@ -381,7 +413,7 @@ FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, st
             load_u32x4(tile + ((lane >> 3) & 1) * kTile + swizzled(r, 16 * (lane & 7)));
     }
     warp_sync();
-    if (lane == 0) mbar_arrive(smem + State::o_empty + 8 * at);
+    if (lane == 0) mbar_arrive(smem + State::o_empty);
   });
   if (lane == 0) bulk_wait();
 }
@@ -402,10 +434,10 @@ FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t stream) {
     phases ^= 1u << rest.at;
     fence_async_shared();
     for (std::uint32_t i = 0; i < 4; ++i)
-      tma_store(&p.last_state,
-                smem + (i < 2 ? State::first * first.at : State::rest_at + State::rest * rest.at) +
-                    (i & 1) * State::box,
-                32 * i, 0, item.head, slots.write);
+      tma_store(
+          &p.last_state,
+          smem + (i < 3 ? State::first * first.at + i * State::box : State::rest_at + State::rest * rest.at),
+          32 * i, 0, item.head, slots.write);
     bulk_commit();
     bulk_wait_read();
     mbar_arrive(smem + State::first_empty + 8 * first.at, 256);
@@ -493,16 +525,14 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     probe.mark(0);
     std::uint32_t out[16];  // O^T of the chunk before, 16-bit pairs (token, token + 1)
     const auto write_o = [&](std::int32_t of) {
-      const std::uint32_t at = of & 1;
-      const Smem tile = smem + State::o + (2 * at + wg) * kTile + fragment();
-      if (of >= 2) mbar_wait(smem + State::o_empty + 8 * at, ((of >> 1) - 1) & 1, patience);
+      const Smem tile = smem + State::o + wg * kTile + fragment();
+      if (of >= 1) mbar_wait(smem + State::o_empty, (of - 1) & 1, patience);
       warp_sync();
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         stmatrix_trans(tile + j * 2048, out[4 * j], out[4 * j + 1], out[4 * j + 2], out[4 * j + 3]);
       warp_sync();
-      if (lane == 0)
-        mbar_arrive(smem + State::o_full + 8 * at);  // the proxy fence is the storing warp's: it has time
+      if (lane == 0) mbar_arrive(smem + State::o_full);  // the proxy fence is the storing warp's: it has time
     };
 
     // The steps of a chunk, by both ways through it.
@@ -510,6 +540,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
       warp_sync();
     };
+    const auto wait_scan = [&] { mbar_wait(smem + State::scanned + 8 * first.at, first.phase, patience); };
     const auto multiply_keys = [&](Smem stage, std::uint32_t(&a)[32], float(&y)[32]) {
       const std::uint64_t kt = k_major(stage + State::kt);
       wgmma_fence();
@@ -529,17 +560,17 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       warp_sync();
       if (tokens - c * kChunk < kChunk) {  // past the end there may be anything: zeros in the warp's columns
         rarely();
-        const Smem tile = smem + State::rest_at + State::rest * rest.at + State::v + wg * kTile;
+        const Smem tile = smem + State::first * first.at + State::v + wg * kTile;
         for (std::uint32_t row = tokens - c * kChunk + (kept(lane) >> 1); row < kChunk; row += 16)
           store(tile + swizzled(row, 32 * w4 + 16 * (kept(lane) & 1)), U4{0, 0, 0, 0});
         warp_sync();
       }
       probe.mark(3);
     };
-    const auto multiply_y = [&]<int sign = 1>(Smem later, std::uint32_t(&ya)[16], float(&state)[64]) {
+    const auto multiply_y = [&](Smem later, std::uint32_t(&ya)[16], float(&state)[64]) {
       const std::uint64_t kr = mn_major(later + State::kr);
 #pragma unroll
-      for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, sign, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
+      for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
       wgmma_commit();
     };
     const auto multiply_v = [&](Smem later, std::uint32_t(&v)[16], float(&o)[32]) {
@@ -602,7 +633,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           decay(x, gamma, power(change));
         }
         begun = false;
-        const OddValues<type> values{later + State::v + wg * kTile + fragment(), stage + State::odd, true,
+        const OddValues<type> values{stage + State::v + wg * kTile + fragment(), stage + State::odd, true,
                                      kept(lane)};
         std::uint32_t v[16], ya[16];
         odd_y(agreed, values, y, gauge, ya, [&](std::int32_t by) {
@@ -664,10 +695,13 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           keep(s);
           multiply_keys(stage, a, y);
           probe.mark(2);
+          wait_scan();
+          const U2 strange = load_u32x2(smem + State::strange + 16 * first.at + 8 * wg);
+          const std::uint32_t marks = load_u32(stage + State::odd) | strange.x | strange.y;
           multiply_queries(stage, a, o);
           if (c > begin) write_o(number - 1);
           wait_rest(c);
-          odd = uniform(load_u32(stage + State::odd)) != 0;
+          odd = any(marks != 0);
           wgmma_wait<1>();
           keep(y);
           probe.mark(5);
@@ -683,10 +717,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           }
           // V comes as late as it is wanted: earlier it would take registers.
           std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
-          const Smem values = later + State::v + wg * kTile + fragment();
+          const Smem values = stage + State::v + wg * kTile + fragment();
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
-            if (j == 2) warp_sync();  // no more of V at once: registers are few
             ldmatrix_trans(v + 4 * j, values + j * 2048);
 #pragma unroll
             for (int i = 4 * j; i < 4 * j + 4; ++i) {
@@ -701,36 +734,12 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           multiply_y(later, ya, s);
           multiply_v(later, v, o);
           probe.mark(4);
-          // V is checked while the products run. Where it is out of the ordinary, the product for S is
-          // subtracted again: it is finite, and at most as large as what the chunk adds to S in the end, so
-          // its rounding is lost in that.
-          const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) &&
-                               is_strange<type>(later + State::v + wg * kTile + fragment());
-          odd = uniform(barrier_any(3 + wg, 128, strange) ? 1 : 0) != 0;
+          wgmma_wait<2>();  // Kt and Qh are done with
+          first_done();
           probe.mark(6);
           wgmma_wait<0>();
           keep(s);
           keep(o);
-          if (odd) {
-            rarely();
-            // kept: addresses are computed again, and take no registers meanwhile.
-            wgmma_fence();
-            multiply_y.template operator()<-1>(kept(later), ya, s);
-            wgmma_wait<0>();
-            keep(s);
-            hold<0>(held, s);
-            multiply_keys(kept(stage), a, y);
-            wgmma_wait<0>();
-            keep(y);
-            hold<64>(held, y);
-            multiply_queries(kept(stage), a, o);
-            wgmma_wait<0>();
-            keep(o);
-            hold<96>(held, o);
-            begun = true;
-            break;
-          }
-          first_done();
           rest_done(o);
         }
         if (!odd) continue;

@@ -188,7 +188,7 @@ TEST(FlashKdaSteps, AreAllNeededWithOddValues) {
 
 /// Long segments fill their stages again and again, and many of them let combine fill its own again too.
 TEST(FlashKdaSteps, AreAllNeededInSegments) {
-  Forward two = inside(512);
+  Forward two = inside(640);
   two.spec.options.lower_bound.reset();
   two.spec.data = KdaData::slow;
   two.segments = 2;
