@@ -34,7 +34,7 @@ FLA_DEVICE void take_part(const Params& p, Smem smem) {
     }
     store(smem + kPartAt, part);
   }
-  barrier(9, kThreads);
+  barrier(Barrier::cta, kThreads);
 }
 FLA_DEVICE std::uint32_t part_of(Smem smem) { return load_u32(smem + kPartAt); }
 
@@ -65,7 +65,7 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       if (p.first_by_tma) prefetch(&p.first_state);
       if (p.last_by_tma) prefetch(&p.last_state);
     }
-    barrier(9, kThreads);
+    barrier(Barrier::cta, kThreads);
     if (wg == 1 || wg == 2) {
       registers_up<200>();
       state_chain<type>(p, smem, uniform(part_of(smem)), wg - 1, warp & 3, tid & 31);
@@ -87,7 +87,7 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     prep<type>(p, smem, tid, uniform(part_of(smem)) - p.state_blocks, blocks() - p.state_blocks);
   }
   warp_sync();
-  barrier(9, kThreads);  // nobody leaves while others wait for each other
+  barrier(Barrier::cta, kThreads);  // nobody leaves while others wait for each other
 }
 
 #ifdef __CUDACC__

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/flash_kda/barriers.cuh"
 #include "backends/flash_kda/sizes.h"
 #include "backends/flash_kda/work.cuh"
 
@@ -61,7 +62,7 @@ FLA_DEVICE void find_starts(const PlanParams& p, Smem smem) {
     for (std::uint32_t step = 1; step < 32; step *= 2)
       begin = larger(begin, shuffle(begin, lane >= step ? lane - step : lane));
     if (lane == 31) store(largest + 4 * warp, std::uint32_t(begin));
-    barrier(1, kPlanThreads);
+    barrier(Barrier::plan, kPlanThreads);
     begin = larger(begin, before);
     for (std::uint32_t i = 0; i < kPlanWarps; ++i) {
       const auto x = static_cast<std::int32_t>(load_u32(largest + 4 * i));
@@ -82,7 +83,7 @@ FLA_DEVICE void find_starts(const PlanParams& p, Smem smem) {
       store(at + PlanShared::chunks, ~0u);
     }
   }
-  barrier(1, kPlanThreads);
+  barrier(Barrier::plan, kPlanThreads);
 }
 
 /// Writes `ranks`: most chunks first, then as given. A rank is the number of sequences that precede.
@@ -117,7 +118,7 @@ FLA_DEVICE void sort_sequences(const PlanParams& p, Smem smem) {
       if (rank == p.N - 1) *plan.works = (before + chunks) * p.HV;
     }
   }
-  barrier(1, kPlanThreads);
+  barrier(Barrier::plan, kPlanThreads);
 }
 
 /// Writes the list: an item a lane, and the chunks of 32 items to several warps in turn.

@@ -156,7 +156,7 @@ FLA_DEVICE void prep_tally(Smem smem, std::uint32_t warp, std::uint32_t lane, co
 /// to be NaN, a bit each, and in the next bit whether gamma is.
 template <Half16 type>
 FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane, std::uint32_t rows,
-                         float (&a)[8][4], Smem betas, std::uint32_t votes, std::uint32_t team) {
+                         float (&a)[8][4], Smem betas, std::uint32_t votes) {
   const std::uint32_t block = warp >> 2;
   // Decays wait in the packet meanwhile: registers are few.
   const Smem decay = smem + Prep::packet + warp * 4096 + lane * 16;
@@ -204,9 +204,9 @@ FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t l
       store(smem + Packet::o_scale + 2 * token, static_cast<std::uint16_t>(f32_bits(power(query)) >> 16));
     }
   }
-  barrier(team, Prep::threads);  // all warps have read the votes
+  barrier(Barrier::scaling, Prep::threads);  // all warps have read the votes
   if (lane == 0) store(smem + Prep::vote + 4 * warp, first | most_b >> 23 << 8);
-  barrier(team, Prep::threads);
+  barrier(Barrier::scaling, Prep::threads);
   std::uint32_t exponent_b = 0;  // with its bias
 #pragma unroll 1
   for (std::uint32_t i = 0; i < 8; ++i) {
@@ -221,7 +221,7 @@ FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t l
   if (warp == 0 && lane == 0) {
     store(smem + Packet::unit, power(w));
   }
-  barrier(team, Prep::threads);  // votes may be written again
+  barrier(Barrier::scaling, Prep::threads);  // votes may be written again
   if (first < kChunk) lost |= 256;
 #pragma unroll
   for (std::uint32_t j = 0; j < 8; ++j) {
@@ -242,7 +242,7 @@ FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t l
   }
   // As steep as it was: what comes before the first token that is not finite keeps its bits.
   prep_tally(smem, warp, lane, a, false, votes | lost << kLost);
-  barrier(team, Prep::threads);
+  barrier(Barrier::scaling, Prep::threads);
 }
 
 /// What prep_odd said of Qh and gamma.
@@ -373,7 +373,7 @@ FLA_DEVICE void zero_below(Smem smem, std::uint32_t tid) {
 /// one after the other. Decays stand in the packet's first 32 KB meanwhile; M and L arise in g.
 template <Half16 type>
 FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, std::uint32_t lane,
-                            float (&a)[8][4], Smem beta, std::uint32_t team) {
+                            float (&a)[8][4], Smem beta) {
   const Smem decay = smem + Prep::packet, m = smem + Prep::g, l = m + kTile, diagonal = smem + Packet::b;
 #pragma unroll
   for (int j = 0; j < 8; ++j)
@@ -381,7 +381,7 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
 #pragma unroll
   for (int i = 0; i < 4; ++i) store(m + tid * 16 + i * 4096, U4{0, 0, 0, 0});
   if (tid < 128) store(diagonal + tid * 16, U4{0, 0, 0, 0});
-  barrier(team, Prep::threads);
+  barrier(Barrier::scaling, Prep::threads);
 
   const std::uint32_t j = tid >> 2, part = tid & 3;
   // Channels 16 n + 4 part + {0 … 3}, n = 0 … 7, of token i.
@@ -424,7 +424,7 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
   }
 #pragma unroll
   for (int r = 0; r < 8; ++r) load4(decay + (8 * warp + r) * 512 + lane * 16, a[r]);
-  barrier(team, Prep::threads);
+  barrier(Barrier::scaling, Prep::threads);
 }
 
 /// Q~, K~, Kr without a reference: every exponent is that of a decay.
@@ -477,8 +477,8 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
 }
 
 /// M and L from where exact_pairs put them to where the solve wants them.
-FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid, std::uint32_t team) {
-  barrier(team, Prep::threads);  // q, k and the runs are read
+FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid) {
+  barrier(Barrier::scaling, Prep::threads);  // q, k and the runs are read
 #pragma unroll
   for (std::uint32_t i = 0; i < 2; ++i) {
     const Smem from = smem + Prep::g + tid * 16 + i * 4096;
@@ -486,7 +486,7 @@ FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid, std::uint32_t team) {
     store(smem + Prep::l + tid * 16 + i * 4096, load_u32x4(from + kTile));
   }
   if (tid < 128) store(smem + Prep::diagonal + tid * 16, load_u32x4(smem + Packet::b + tid * 16));
-  barrier(team, Prep::threads);
+  barrier(Barrier::scaling, Prep::threads);
 }
 
 /// Step 4, of one warpgroup: its 64 rows at a times n columns at b.
@@ -550,13 +550,6 @@ FLA_DEVICE void store_rows(Smem to, const float (&own)[16], const float (&other)
 #pragma unroll
   for (int i = 0; i < 4; ++i) store_square(at ^ (32 * i), (i < 2 ? own : other) + 8 * (i & 1));
 }
-
-/// Barriers of the folding warps: all of them, or where F0 waits for the solve; F0; where F1 waits for M;
-/// where B waits until T2 has been read, whose place it takes; the warps that solve; where F1 waits for it.
-/// With the carrying warp: the first works are known; it has read the first one. Who waits at a barrier waits
-/// in one place of the code, the others arrive.
-inline constexpr std::uint32_t kTeam = 2, kKeys = 3, kMasked = 8, kFolded = 6, kSolve = 10, kSolved = 14,
-                               kFound = 7, kNoted = 13;
 
 /// Column lane / 4 of (I + L)^-1, of the 8 x 8 block at `from`.
 FLA_DEVICE void prep_column(Smem from, std::uint32_t lane, float (&s)[8]) {
@@ -665,8 +658,8 @@ FLA_DEVICE void prep_fold_keys(Smem smem, float (&d)[64], Probe& probe, Meanwhil
   wgmma_wait<0>();
   keep(d);
   probe.mark(5);
-  barrier_arrive(kFolded, Prep::threads);
-  barrier(kKeys, 128);  // all four warps have read Kr
+  barrier_arrive(Barrier::t2_read, Prep::threads);
+  barrier(Barrier::kr_read, 128);  // all four warps have read Kr
   probe.mark(6);
 }
 
@@ -713,7 +706,7 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
     times_power(d, -exponent_of(f32_bits(unit)));
   }
   probe.mark(5);
-  barrier(kFolded, Prep::threads);  // nobody reads T2 any more
+  barrier(Barrier::t2_read, Prep::threads);  // nobody reads T2 any more
   probe.mark(6);
   const Smem to_b = fragment_a(smem + Packet::b, 16 * w4, lane);
 #pragma unroll
@@ -725,11 +718,6 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
 /// Where a work stands in the records of a place: two, in turn. rows = 0: there is no work, nor any after it.
 FLA_DEVICE Smem record_of(Smem at, std::uint32_t turn) { return at + Prep::record + 32 * turn; }
 
-/// The barrier at which the folding warps wait for a place's scaled work; the scaling warps go on.
-FLA_DEVICE std::uint32_t scaled_in(std::uint32_t place) { return 4 + place; }
-/// The barrier at which the carrying warp waits for a place's packet; the folding warps go on.
-FLA_DEVICE std::uint32_t folded_in(std::uint32_t place) { return 11 + place; }
-
 /// Tokens of a warp's eight whose gates come before q and k do.
 inline constexpr int kEarly = 6;
 
@@ -737,7 +725,6 @@ inline constexpr int kEarly = 6;
 template <Half16 type, Gate gate>
 FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std::int32_t worker) {
   const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), wg = warp >> 2, w4 = warp & 3;
-  constexpr std::uint32_t team = 1;  // named barrier
   const KdaCall& call = p.call;
   Patience patience;
   Probe probe{smem + Prep::ticks + 64 * wg, w4 == 0 && lane == 0};
@@ -798,7 +785,7 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
           store(row_of(x0, j) + q_rows(wg), U2{0, 0});
           store(row_of(x0, j) + k_rows(wg), U2{0, 0});
         }
-      barrier(team, Prep::threads);
+      barrier(Barrier::scaling, Prep::threads);
     }
     float lo[4] = {0, 0, 0, 0}, hi[4] = {0, 0, 0, 0};
     {
@@ -844,7 +831,7 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
     prep_tally(at, warp, kept(lane), a, odd);
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
-    barrier(team, Prep::threads);
+    barrier(Barrier::scaling, Prep::threads);
     probe.mark(5);
 
     if (warp == 0 && lane == 0) store(at + Packet::odd, U2{0, f32_bits(1.0f)});
@@ -857,7 +844,7 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
                 load_u32(place() + Prep::vote + 4 * warp) >> kLost);
     }
     warp_sync();
-    barrier_arrive(scaled_in(n & 1), 2 * Prep::threads);
+    barrier_arrive(Barrier::scaled + (n & 1), 2 * Prep::threads);
     ++n;
     probe.mark(6);
   };
@@ -882,15 +869,15 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
     if ((votes & kOdd) != 0) {
       rarely();
       prep_odd<type>(place(), first_of(kept(lane)), warp, kept(lane),
-                     load_u32(record_of(place(), turn_of()) + 12), a, betas(), votes, team);
+                     load_u32(record_of(place(), turn_of()) + 12), a, betas(), votes);
       votes = votes_of(place());
       if (warp == 0 && lane == 0) store(place() + Packet::odd, votes & (kOdd | kScaled));
     }
     if (way_of(votes) == Way::exact) {
       rarely();
-      exact_pairs<type>(place(), 32 * warp + kept(lane), warp, kept(lane), a, betas(), team);
+      exact_pairs<type>(place(), 32 * warp + kept(lane), warp, kept(lane), a, betas());
       exact_copies<type>(place(), first_of(kept(lane)), warp, kept(lane), a);
-      exact_move(kept(place()), 32 * warp + kept(lane), team);
+      exact_move(kept(place()), 32 * warp + kept(lane));
       hand_over(votes);
       votes = none;
     }
@@ -1020,8 +1007,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   std::int32_t w = worker + 3 * workers;  // the next work that is not announced yet, of the finding thread
   if (finds && schedule.claim) w = fetch_add(schedule.claim, 1);
   warp_sync();  // barriers want whole warps
-  barrier_arrive(kFound, Prep::threads + 32);
-  barrier(kNoted, Prep::threads + 32);
+  barrier_arrive(Barrier::first_found, Prep::threads + 32);
+  barrier(Barrier::first_noted, Prep::threads + 32);
 
   probe.begin();
   std::uint32_t n = 0;
@@ -1029,7 +1016,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     const std::uint32_t turn = (n >> 1) & 1;
     const Smem at = smem + (n & 1) * Prep::bytes, other = smem + (~n & 1) * Prep::bytes;
     if (load_u32(record_of(at, turn) + 12) == 0) break;
-    barrier(scaled_in(n & 1), 2 * Prep::threads);
+    barrier(Barrier::scaled + (n & 1), 2 * Prep::threads);
     fence_async_shared();
     probe.mark(8);
 
@@ -1043,7 +1030,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     const float unit = load_f32(at + Packet::unit);  // 2^w of range.cuh
     const auto paired = [&] {
       probe.mark(0);
-      barrier(kTeam, Prep::threads);  // nobody reads raw, g and k0 any more
+      barrier(Barrier::folding, Prep::threads);  // nobody reads raw, g and k0 any more
       probe.mark(1);
     };
     if (const Way way = way_of(votes_of(at)); way == Way::exact) {
@@ -1077,11 +1064,11 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       const F2 of_columns{beta.x * unit, beta.y * unit};
       prep_invert(at, of_columns, block, kept(lane), inverse);
       probe.mark(2);
-      barrier(kSolve, 128);
+      barrier(Barrier::inverted, 128);
       prep_below(at, of_columns, block, kept(lane), inverse);
       probe.mark(3);
     } else {
-      if (wg == 0) barrier_arrive(kMasked, 192);
+      if (wg == 0) barrier_arrive(Barrier::m_stored, 192);
       zero_below(at, 64 * wg + 32 * (w4 & 1) + kept(lane));
       if (wg == 0) zero_below(at, 128 + 32 * w4 + kept(lane));
       if (warp == asking) {
@@ -1101,8 +1088,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     // 6
     float d[64];
     if (wg == 0) {
-      barrier_arrive(kSolved, Prep::threads);
-      barrier(kTeam, Prep::threads);
+      barrier_arrive(Barrier::f0_solved, Prep::threads);
+      barrier(Barrier::folding, Prep::threads);
       fence_async_shared();
       probe.mark(12);
       prep_fold_keys(at, d, probe, [&] {
@@ -1116,12 +1103,12 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
                  from_m = fragment_a(at + Prep::m, 16 * w4, kept(lane));
 #pragma unroll
       for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
-      barrier(kMasked, 192);
+      barrier(Barrier::m_stored, 192);
 #pragma unroll
       for (int j = 0; j < 4; ++j) ldmatrix(m + 4 * j, from_m ^ (j << 5));
       probe.mark(10);
-      barrier_arrive(kTeam, Prep::threads);
-      barrier(kSolved, Prep::threads);
+      barrier_arrive(Barrier::folding, Prep::threads);
+      barrier(Barrier::f0_solved, Prep::threads);
       fence_async_shared();
       probe.mark(12);
       prep_fold_queries(at, w4, kept(lane), m, q, unit, d, probe);
@@ -1130,7 +1117,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
 
     probe.mark(13);
     warp_sync();
-    barrier_arrive(folded_in(n & 1), Prep::threads + 32);
+    barrier_arrive(Barrier::folded + (n & 1), Prep::threads + 32);
     probe.mark(14);
   }
   probe.end(p.probe ? p.probe + ((p.state_blocks + worker) * 4 + 2 + wg) * 16 : nullptr);
@@ -1140,11 +1127,11 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
 FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
   const Schedule& schedule = p.schedule;
   Patience patience;
-  barrier(kFound, Prep::threads + 32);
+  barrier(Barrier::first_found, Prep::threads + 32);
   U4 next{};
   std::uint32_t rows = load_u32(record_of(smem, 0) + 12);
   if (rows != 0) next = load_u32x4(record_of(smem, 0) + 16);
-  barrier_arrive(kNoted, Prep::threads + 32);
+  barrier_arrive(Barrier::first_noted, Prep::threads + 32);
   for (std::uint32_t n = 0; rows != 0; ++n) {
     const U4 to = next;
     const Smem at = smem + (n & 1) * Prep::bytes;
@@ -1153,7 +1140,7 @@ FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
       fence_async_global();
     }
     warp_sync();
-    barrier(folded_in(n & 1), Prep::threads + 32);
+    barrier(Barrier::folded + (n & 1), Prep::threads + 32);
     // Before this place is free: then the record may be written over.
     const Smem record = record_of(smem + (~n & 1) * Prep::bytes, ((n + 1) >> 1) & 1);
     rows = load_u32(record + 12);
@@ -1210,7 +1197,7 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
       store(smem + (i >> 1) * Prep::bytes + Prep::g + (i & 1) * kTile + 16 * tid, U4{0, 0, 0, 0});
   }
   fence_async_shared();
-  barrier(9, 2 * Prep::threads + 128);
+  barrier(Barrier::cta, 2 * Prep::threads + 128);
   const std::uint32_t warp = uniform(tid >> 5), lane = kept(tid & 31);
   if (warp < 8) {
     registers_up<112>();

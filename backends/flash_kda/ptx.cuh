@@ -14,8 +14,8 @@
 ///              caller.
 ///   threads    thread(), block() and blocks() name the caller; `lane` is thread() % 32.
 ///   collective ldmatrix*, stmatrix*, transposed, mma*, any, largest, warp_sync: 32 lanes of a warp. wgmma*,
-///              registers_*: 4 warps of a warpgroup. barrier(id, n): the n threads that name this id,
-///              1 <= id <= 15.
+///              registers_*: 4 warps of a warpgroup. barrier(b, n): the n threads that name b
+///              (barriers.cuh).
 ///   wgmma      asynchronous from wgmma_fence to wgmma_wait; accumulators and A registers are untouched
 ///              between (keep() pins them in the compiler's eyes). Operands in shared memory by descriptor
 ///              (layout.cuh).
@@ -45,6 +45,7 @@ namespace fla::flash_kda {
 
 using Smem = std::uint32_t;
 using TensorMap = CUtensorMap;
+enum class Barrier : std::uint32_t;  // barriers.cuh
 
 // ---- Threads
 
@@ -78,21 +79,21 @@ FLA_DEVICE bool any(bool x) { return __any_sync(0xffffffffu, x); }
 FLA_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 /// The largest x of the warp's lanes.
 FLA_DEVICE std::uint32_t largest(std::uint32_t x) { return __reduce_max_sync(0xffffffffu, x); }
-FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+FLA_DEVICE void barrier(Barrier id, std::uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(static_cast<std::uint32_t>(id)), "r"(threads) : "memory");
 }
 /// Arrives at a barrier that others wait at, and goes on: they see what was written before.
-FLA_DEVICE void barrier_arrive(std::uint32_t id, std::uint32_t threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+FLA_DEVICE void barrier_arrive(Barrier id, std::uint32_t threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<std::uint32_t>(id)), "r"(threads) : "memory");
 }
 /// A barrier at which all learn whether x is true for any of them.
-FLA_DEVICE bool barrier_any(std::uint32_t id, std::uint32_t threads, bool x) {
+FLA_DEVICE bool barrier_any(Barrier id, std::uint32_t threads, bool x) {
   std::uint32_t result;
   asm volatile(
       "{\n.reg .pred mine, any;\nsetp.ne.u32 mine, %3, 0;\nbar.red.or.pred any, %1, %2, mine;\n"
       "selp.u32 %0, 1, 0, any;\n}"
       : "=r"(result)
-      : "r"(id), "r"(threads), "r"(x ? 1u : 0u)
+      : "r"(static_cast<std::uint32_t>(id)), "r"(threads), "r"(x ? 1u : 0u)
       : "memory");
   return result != 0;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/flash_kda/barriers.cuh"
 #include "backends/flash_kda/work.cuh"
 
 /// Magnitudes. f16 holds 2^-24 to 2^16, f32 holds far more, and o and the state are linear in V and the first
@@ -124,7 +125,8 @@ FLA_DEVICE void scan(Smem values, std::uint32_t part, std::int32_t V, std::int32
 struct Agreement {
   static constexpr std::uint32_t bytes = 64;  ///< four numbers: of look_at_state and odd_y two each
   Smem at;
-  std::uint32_t barrier_id, w4, lane;
+  Barrier barrier_id;
+  std::uint32_t w4, lane;
 
   /// The largest of all threads' x.
   FLA_DEVICE std::uint32_t largest_of(std::uint32_t x, std::uint32_t which) const {

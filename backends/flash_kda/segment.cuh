@@ -51,7 +51,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
     mbar_init_fence();
     prefetch(&p.v);
   }
-  barrier(9, Part::threads);
+  barrier(Barrier::cta, Part::threads);
   wait_for_kernel_before();
 
   const std::int32_t job = values ? block() : block() - offsets + schedule.items;
@@ -87,7 +87,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
       const auto agreement = [&](std::int32_t c, bool odd) {
         return Agreement{smem + Part::agreement + (8 * wg + 2 * (c & 3) + (odd ? 1 : 0)) * Agreement::bytes,
-                         1 + wg, w4, lane};
+                         Barrier::chain + wg, w4, lane};
       };
       float s[64];  // divided by 16
       if (!values) {
@@ -188,7 +188,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 #pragma unroll
               for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
               const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) && is_strange<type>(v);
-              odd |= barrier_any(3 + wg, 128, strange);
+              odd |= barrier_any(Barrier::strange + wg, 128, strange);
             } else {
 #pragma unroll
               for (int i = 0; i < 16; ++i) v[i] = 0;
@@ -222,7 +222,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       if (values) {
         image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
       } else {
-        barrier(8, 256);  // nobody reads the stages any more
+        barrier(Barrier::chains, 256);  // nobody reads the stages any more
         const Smem tile = smem + Part::transition + wg * 2 * kTile;
 #pragma unroll
         for (int j = 0; j < 8; ++j)
@@ -231,7 +231,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
                          pack_f16(16 * s[8 * j + 4], 16 * s[8 * j + 5]),
                          pack_f16(16 * s[8 * j + 6], 16 * s[8 * j + 7]));
         fence_async_shared();
-        barrier(6 + wg, 128);
+        barrier(Barrier::transition + wg, 128);
         if (local == 0) {
           bulk_store(transition_of(p, segment.item, segment.index) + wg * 2 * kTile, tile, 2 * kTile);
           bulk_commit();
@@ -258,7 +258,7 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
     for (std::uint32_t i = 0; i < Combine::stages; ++i) mbar_init(smem + Combine::full + 8 * i, 1);
     mbar_init_fence();
   }
-  barrier(1, Combine::threads);
+  barrier(Barrier::combine, Combine::threads);
   wait_for_kernel_before();
   const std::int32_t index = block() >> 1;
   const std::uint32_t wg = block() & 1;  // which rows of V: those of that warpgroup elsewhere
@@ -326,7 +326,7 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
       rarely();
       times_power(s, -gauge);
     }
-    barrier(1, Combine::threads);  // everybody has read the stage
+    barrier(Barrier::combine, Combine::threads);  // everybody has read the stage
     load(step + static_cast<std::int32_t>(Combine::stages), turn.at);
     turn.next();
     image_store(image_of(p, index, step + 1, wg), tid, s);

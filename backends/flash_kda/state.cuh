@@ -465,7 +465,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
   float s[64];  // divided by 16
   const auto agreement = [&](bool odd) {
     return Agreement{smem + State::agreement + (8 * wg + 2 * (number & 3) + (odd ? 1 : 0)) * Agreement::bytes,
-                     1 + wg, w4, kept(lane)};
+                     Barrier::chain + wg, w4, kept(lane)};
   };
   std::uint32_t ways = 0;  // of the job before, then of this one
   // Over the chunks it would take a register.
@@ -497,7 +497,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       for (int i = 0; i < 64; ++i) next[i] = 0;
       if (ways & State::comes)
         boxes_load(p.call.initial_state.key == 1, stage, other, wg, w4, kept(lane), next);
-      barrier(8, 256);  // with other axes a thread writes where another one reads
+      barrier(Barrier::chains, 256);  // with other axes a thread writes where another one reads
       if (before & State::leaves)
         boxes_store(p.call.final_state.key == 1, stage, other, wg, w4, kept(lane), s);
       warp_sync();

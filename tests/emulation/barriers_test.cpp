@@ -51,7 +51,7 @@ TEST(Emulation, NamedBarriersOrderTheirThreadsAlone) {
     const Kernel kernel{.name = "neighbours", .threads = 128, .shared_bytes = 512, .body = [&](Smem smem) {
                           const std::uint32_t half = thread() / 64, place = thread() % 64;
                           store(smem + 4 * thread(), 10 * thread());
-                          barrier(1 + half, 64);
+                          barrier(Barrier{1 + half}, 64);
                           results[thread()] = load_u32(smem + 4 * (64 * half + 63 - place));
                         }};
     EXPECT_EQ(text_of(device.run({kernel}, {.seed = seed})), "");
@@ -71,9 +71,9 @@ TEST(Emulation, NamedBarriersLetProducersGoOn) {
                               const Smem at = smem + 128 * turn;
                               if (thread() < 32) {
                                 store(at + 4 * thread(), 10 * thread() + turn);
-                                if (arrives) barrier_arrive(1 + turn, 64);
+                                if (arrives) barrier_arrive(Barrier{1 + turn}, 64);
                               } else {
-                                if (arrives) barrier(1 + turn, 64);
+                                if (arrives) barrier(Barrier{1 + turn}, 64);
                                 sum += load_u32(at + 4 * (63 - thread()));
                               }
                             }
@@ -104,7 +104,7 @@ TEST(Emulation, MbarriersHandStagesBackAndForth) {
                             }
                             mbar_init_fence();
                           }
-                          barrier(1, 64);
+                          barrier(Barrier{1}, 64);
                           if (thread() == 32) {
                             for (std::uint32_t i = 0; i < rounds; ++i) {
                               if (i >= 2) mbar_wait(empty + 8 * (i % 2), (i / 2 - 1) % 2, patience);
@@ -158,7 +158,7 @@ TEST(Emulation, ThreadsOfABlockSynchroniseByCountersInSharedMemory) {
   const Kernel kernel{.name = "counter", .threads = 64, .shared_bytes = 64, .body = [&](Smem smem) {
                         Patience patience;
                         if (thread() == 0) store(smem, std::uint32_t{0});
-                        barrier(1, 64);
+                        barrier(Barrier{1}, 64);
                         for (std::uint32_t i = 0; i < 5; ++i) {
                           if (thread() == 40) {
                             store(smem + 16 + 4 * i, 100 + i);

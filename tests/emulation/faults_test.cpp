@@ -35,7 +35,7 @@ std::string found(std::uint32_t threads, std::uint32_t shared, const std::functi
 std::string neighbours(bool with_barrier) {
   return found(64, 256, [=](Smem smem) {
     store(smem + 4 * thread(), thread());
-    if (with_barrier) barrier(1, 64);
+    if (with_barrier) barrier(Barrier{1}, 64);
     if (thread() == 40) load_u32(smem + 4 * 7);
   });
 }
@@ -66,9 +66,9 @@ TEST(EmulationFinds, AMissingWarpSync) {
 std::string reader_and_writer(bool with_barrier) {
   return found(64, 256, [=](Smem smem) {
     if (thread() == 0) store(smem, 1.0f);
-    barrier(1, 64);
+    barrier(Barrier{1}, 64);
     load_f32(smem);
-    if (with_barrier) barrier(2, 64);
+    if (with_barrier) barrier(Barrier{2}, 64);
     if (thread() == 0) store(smem, 2.0f);
   });
 }
@@ -88,7 +88,7 @@ std::string release_by_one(bool with_warp_sync) {
       mbar_init(smem + 128, 1);
       mbar_init_fence();
     }
-    barrier(1, 64);
+    barrier(Barrier{1}, 64);
     if (thread() < 32) {
       store(smem + 4 * thread(), thread());
       if (with_warp_sync) warp_sync();
@@ -311,7 +311,7 @@ std::string multiplied(const Multiplied& with) {
   return found(128, 64 * 128 + 64 * 128, [=](Smem smem) {
     for (std::uint32_t i = 0; i < 8; ++i) store(smem + 16 * (thread() + 128 * i), U4{0, 0, 0, 0});
     if (with.with_fence) fence_async_shared();
-    barrier(1, 128);
+    barrier(Barrier{1}, 128);
     const auto operand = [](Smem at) { return at >> 4 | std::uint64_t{64} << 32 | std::uint64_t{1} << 62; };
     float d[32];
     if (with.with_wgmma_fence) wgmma_fence();
@@ -319,7 +319,7 @@ std::string multiplied(const Multiplied& with) {
     wgmma_commit();
     if (with.touched) d[5] *= 2;
     if (with.with_wait) wgmma_wait<0>();
-    if (with.with_barrier) barrier(2, 128);
+    if (with.with_barrier) barrier(Barrier{2}, 128);
     store(smem + 64 * 128 + 16 * thread(), U4{0, 0, 0, 0});
     if (!with.with_wait) wgmma_wait<0>();
   });
@@ -411,9 +411,9 @@ TEST(EmulationFinds, ABarrierThatNotAllReach) {
   EXPECT_EQ(found(96, 0,
                   [](Smem) {
                     if (thread() < 32)
-                      barrier(3, 96);
+                      barrier(Barrier{3}, 96);
                     else if (thread() < 64)
-                      barrier(4, 64);
+                      barrier(Barrier{4}, 64);
                   }),
             "deadlock: nobody can go on; block 0 of kernel: threads 0 to 31 wait in barrier 3 for 96 "
             "threads, threads 32 to "
@@ -430,7 +430,7 @@ std::string rounds(bool tells) {
       mbar_init(taken, 1);
       mbar_init_fence();
     }
-    barrier(1, 64);
+    barrier(Barrier{1}, 64);
     for (std::uint32_t round = 0; round < 2; ++round) {
       if (thread() == 0) {
         mbar_wait(made, round, patience);
@@ -505,11 +505,11 @@ TEST(EmulationFinds, WaitsForOneBarrierInTwoPlaces) {
   const auto meets = [](bool arrives) {
     return found(64, 0, [=](Smem) {
       if (thread() < 32)
-        barrier(1, 64);
+        barrier(Barrier{1}, 64);
       else if (arrives)
-        barrier_arrive(1, 64);
+        barrier_arrive(Barrier{1}, 64);
       else
-        barrier(1, 64);
+        barrier(Barrier{1}, 64);
     });
   };
   EXPECT_EQ(meets(true), "");
@@ -594,7 +594,7 @@ TEST(EmulationFinds, WhatIsMissingWithoutAStep) {
   Device device;
   const Kernel kernel{.name = "kernel", .threads = 64, .shared_bytes = 256, .body = [](Smem smem) {
                         store(smem + 4 * thread(), thread());
-                        barrier(1, 64);
+                        barrier(Barrier{1}, 64);
                         load_u32(smem + 4 * (63 - thread()));
                         warp_sync();
                       }};

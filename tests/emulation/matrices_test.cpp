@@ -144,7 +144,7 @@ void check_wgmma(bool add) {
           store(at_b + at, bits(number(column, k, 1), type));
         }
         fence_async_shared();
-        barrier(1, 128);
+        barrier(Barrier{1}, 128);
         float d[n / 2];
         for (float& x : d) x = 1000;
         std::uint32_t a[8];

@@ -19,6 +19,7 @@ namespace fla::flash_kda {
 using emulation::Site;
 using emulation::Smem;
 using emulation::TensorMap;
+enum class Barrier : std::uint32_t;  // of the kernels: barriers.cuh
 
 // ---- threads
 
@@ -41,14 +42,14 @@ FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from, FLA_SITE) {
   return emulation::shuffle(x, from, {file, line});
 }
 FLA_DEVICE std::uint32_t largest(std::uint32_t x, FLA_SITE) { return emulation::largest(x, {file, line}); }
-FLA_DEVICE void barrier(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
-  emulation::barrier(id, threads, {file, line});
+FLA_DEVICE void barrier(Barrier id, std::uint32_t threads, FLA_SITE) {
+  emulation::barrier(static_cast<std::uint32_t>(id), threads, {file, line});
 }
-FLA_DEVICE bool barrier_any(std::uint32_t id, std::uint32_t threads, bool x, FLA_SITE) {
-  return emulation::barrier_any(id, threads, x, {file, line});
+FLA_DEVICE bool barrier_any(Barrier id, std::uint32_t threads, bool x, FLA_SITE) {
+  return emulation::barrier_any(static_cast<std::uint32_t>(id), threads, x, {file, line});
 }
-FLA_DEVICE void barrier_arrive(std::uint32_t id, std::uint32_t threads, FLA_SITE) {
-  emulation::barrier_arrive(id, threads, {file, line});
+FLA_DEVICE void barrier_arrive(Barrier id, std::uint32_t threads, FLA_SITE) {
+  emulation::barrier_arrive(static_cast<std::uint32_t>(id), threads, {file, line});
 }
 template <int count>
 FLA_DEVICE void registers_down() {}

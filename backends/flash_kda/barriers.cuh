@@ -1,0 +1,46 @@
+#pragma once
+
+#include "backends/flash_kda/ptx.cuh"
+
+/// Named barriers. A CTA has ids 1 to 15 and plays one role, so that kernels and roles use the same ids for
+/// different things. [2 …]: two barriers with consecutive ids, `first + i`.
+///
+/// Threads that wait (bar.sync) see what all that arrived (bar.arrive) wrote before. Those that wait in one
+/// round of a barrier do so at one instruction: bar.sync is the aligned form.
+namespace fla::flash_kda {
+
+enum class Barrier : std::uint32_t {
+  // ---- forward, in every role, and part
+  cta = 9,  ///< all threads wait: the role is known; mbarriers are initialised; all are done
+
+  // ---- prep: warps 0 to 7 scale, 8 to 15 fold (warpgroups F0 and F1), 16 carries
+  scaling = 1,  ///< the scaling warps wait for each other
+  folding = 2,  ///< F0 and F1 wait: the pairs are read. Then F1 arrives, F0 waits: F1 has M, its T2 is there
+  kr_read = 3,  ///< F0 waits: all of it has read Kr, whose place K^r takes
+  scaled = 4,   ///< [2 places] the scaling warps arrive, the folding warps wait: the task is scaled
+  t2_read = 6,  ///< F0 arrives, F1 waits: nobody reads T2 any more, whose place B takes
+  first_found = 7,   ///< the folding warps arrive, the carrying warp waits: the first records are there
+  m_stored = 8,      ///< the two masking warps of F0 arrive, F1 waits: M is there
+  inverted = 10,     ///< the four solving warps wait: the diagonal blocks of T are there
+  folded = 11,       ///< [2 places] the folding warps arrive, the carrying warp waits: the packet is there
+  first_noted = 13,  ///< the carrying warp arrives, the folding warps wait: it has read the first record
+  f0_solved = 14,    ///< F0 arrives, F1 waits: F0's rows of T2^T are there
+
+  // ---- state and part: two warpgroups hold the state
+  chain = 1,   ///< [2 warpgroups] its four warps wait: each has left what it found (Agreement)
+  chains = 8,  ///< both warpgroups wait: nobody reads the stages that the last state or P takes
+
+  // ---- part alone
+  strange = 3,     ///< [2 warpgroups] its four warps wait, and learn whether V is strange for one of them
+  transition = 6,  ///< [2 warpgroups] its four warps wait: its half of P is there
+
+  // ---- combine, plan
+  combine = 1,  ///< all threads wait: mbarriers are initialised; the stage is read
+  plan = 1,     ///< all threads wait for what the step before wrote
+};
+
+FLA_DEVICE Barrier operator+(Barrier first, std::uint32_t i) {
+  return static_cast<Barrier>(static_cast<std::uint32_t>(first) + i);
+}
+
+}  // namespace fla::flash_kda
