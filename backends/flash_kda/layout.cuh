@@ -11,22 +11,34 @@
 /// is two tiles, one a half.
 namespace fla::flash_kda {
 
-inline constexpr std::uint32_t kTile = 64 * 128;  ///< bytes of 64 rows
+inline constexpr std::uint32_t kTileRow = 128;         ///< bytes of a row
+inline constexpr std::uint32_t kTile = 64 * kTileRow;  ///< bytes of 64 rows
 
 /// The four operators of a chunk and its decay, as wgmma wants them: prep writes a packet with one bulk copy,
 /// state reads it with one. All f16 but the decay.
-///     Y = V - Kt S      O = Qh S + B V      S' = diag(gamma) S + Kr^T Y
+///
+/// Notation of all kernels. Of a chunk of C tokens of one head that begins with the state S: g_i, q_i and
+/// k_i are vectors over channels, E(x) = exp(x) by channel, G_i = g_1 + … + g_i, q has the call's scale.
+///     a_i = E(g_i)              the decay of token i
+///     D(j -> i) = E(G_i - G_j)  the product of the decays after token j, up to token i
+///     Q~_i = q_i E(G_i)         K~_i = k_i E(G_i)         Kr_i = k_i E(G_C - G_i)         gamma = E(G_C)
+///     M_ij = q_i . D(j -> i) k_j, i >= j                  N_ij = k_i . D(j -> i) k_j, i > j
+///     L = diag(beta) N          T = (I + L)^-1            T2 = T diag(beta)
+///     U = T2 (V - K~ S)         O = Q~ S + M U            S' = diag(gamma) S + Kr^T U
+/// and folded (prep/fold.cuh), which is what a packet is for:
+///     K^r = T2^T Kr             B = M T2                  Q^ = Q~ - B K~
+///     Y = V - K~ S              O = Q^ S + B V            S' = diag(gamma) S + K^r^T Y
 struct Packet {
-  static constexpr std::uint32_t kt = 0;             // [2][64 tokens][64 channels]
-  static constexpr std::uint32_t qh = 2 * kTile;     // [2][64][64], times 16
-  static constexpr std::uint32_t kr = 4 * kTile;     // [2][64][64]
-  static constexpr std::uint32_t b = 6 * kTile;      // [64][64]
+  static constexpr std::uint32_t kt = 0;             // K~: [2][64 tokens][64 channels]
+  static constexpr std::uint32_t qh = 2 * kTile;     // 16 Q^: [2][64][64]
+  static constexpr std::uint32_t kr = 4 * kTile;     // K^r: [2][64][64]
+  static constexpr std::uint32_t b = 6 * kTile;      // B: [64][64]
   static constexpr std::uint32_t gamma = 7 * kTile;  // f32 [128]
   // Magnitudes (range.cuh)
-  // u32 [4]: kOdd, kScaled; 2^w (f32)
+  // u32 [4]: kOdd, kScaled; 2^e_b (f32)
   static constexpr std::uint32_t odd = gamma + 4 * kHead, unit = odd + 4;
-  static constexpr std::uint32_t v_scale = odd + 16;              // bf16 [64]: 2^-a_i
-  static constexpr std::uint32_t o_scale = v_scale + 2 * kChunk;  // bf16 [64]: 2^b_i
+  static constexpr std::uint32_t v_scale = odd + 16;              // bf16 [64]: 2^-e_k(i)
+  static constexpr std::uint32_t o_scale = v_scale + 2 * kChunk;  // bf16 [64]: 2^e_q(i)
   static constexpr std::uint32_t end = o_scale + 2 * kChunk;
   static constexpr std::uint32_t bytes = (end + 127) / 128 * 128;
 };

@@ -13,7 +13,7 @@ struct Site {
   const char* file = "";
   int line = 0;
 };
-/// "prep.cuh:120"
+/// "fold.cuh:20"
 std::string text_of(Site site);
 
 /// "1 byte", "2 bytes"

@@ -116,20 +116,24 @@ Forward passed() {
 
 TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
   constexpr const char* end = "the end of a block completes what it stored";
-  check(passed(), {{"warp_sync", "prep.cuh", 9, kLanes},
-                   {"warp_sync", "state.cuh", 9, kLanes},
-                   {"barrier", "state.cuh", 2,
-                    "only where first and last states have other axes; where V is out of the ordinary"},
-                   {"fence_async", "prep.cuh", 4, "fences in a row, each of which would do"},
-                   {"bulk_wait", "state.cuh", 2, end},
-                   {"bulk_wait_read", "state.cuh", 2, end},
-                   {"bulk_wait_read", "prep.cuh", 2, "bulk_wait takes this step too, for the same packet"},
-                   {"barrier", "forward.cuh", 1, "before the end: for compute-sanitizer's eyes"},
-                   {"warp_sync", "forward.cuh", 1, kLanes},
-                   {"fence_async", "forward.cuh", 1, "after mbar_init: the loads' own fences follow"},
-                   {"wgmma_fence", "state.cuh", 1, "registers written between two wgmma are not seen here"},
-                   {"wgmma_commit", "state.cuh", 1, "the products for S and for O are waited for together"},
-                   {"wait_for_kernel_before", "prep.cuh", 1, "nothing comes before prep here"}});
+  check(passed(),
+        {{"warp_sync", "measure.cuh", 2, kLanes},
+         {"warp_sync", "role_scale.cuh", 1, kLanes},
+         {"warp_sync", "role_fold.cuh", 5, kLanes},
+         {"warp_sync", "role_carry.cuh", 1, kLanes},
+         {"warp_sync", "state.cuh", 9, kLanes},
+         {"barrier", "state.cuh", 2,
+          "only where first and last states have other axes; where V is out of the ordinary"},
+         {"fence_async", "role_fold.cuh", 1, "the fence before the pairs would do"},
+         {"bulk_wait", "state.cuh", 2, end},
+         {"bulk_wait_read", "state.cuh", 2, end},
+         {"bulk_wait_read", "role_carry.cuh", 1, "bulk_wait takes this step too, for the same packet"},
+         {"barrier", "forward.cuh", 1, "before the end: for compute-sanitizer's eyes"},
+         {"warp_sync", "forward.cuh", 1, kLanes},
+         {"fence_async", "prep.cuh", 1, "after mbar_init: the loads' own fences follow"},
+         {"fence_async", "forward.cuh", 1, "after mbar_init: the loads' own fences follow"},
+         {"wgmma_fence", "state.cuh", 1, "registers written between two wgmma are not seen here"},
+         {"wgmma_commit", "state.cuh", 1, "the products for S and for O are waited for together"}});
 }
 
 TEST(FlashKdaSteps, AreAllNeededWhenPacketsAreKept) { check(inside(256), {}, passed()); }
@@ -146,13 +150,12 @@ TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
   forward.spec.options.lower_bound.reset();
   forward.spec.data = KdaData::resets;
   check(forward,
-        {{"barrier", "prep.cuh", 2, "two in a row, each of which would do"},
-         {"warp_sync", "prep.cuh", 2, kLanes}},
+        {{"barrier", "exact.cuh", 1, "before the task is handed over, which is a barrier too"},
+         {"warp_sync", "exact.cuh", 1, kLanes}},
         passed());
 }
 
 const std::vector<Harmless> kOddSteps{
-    {"warp_sync", "prep.cuh", 1, kLanes},
     {"warp_sync", "range.cuh", 1, "keeps ptxas from taking registers"},
     {"wgmma_fence", "state.cuh", 1, "registers written between two wgmma are not seen here"}};
 

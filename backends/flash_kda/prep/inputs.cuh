@@ -1,0 +1,116 @@
+#pragma once
+
+#include "backends/flash_kda/gates.cuh"
+#include "backends/flash_kda/prep/shared.cuh"
+#include "backends/flash_kda/range.cuh"
+
+/// Step 1: where a task's inputs are, and their way into its place: q, k and g by TMA, beta and the gates'
+/// parameters by a warp.
+namespace fla::flash_kda {
+
+/// What TMA does not bring: two tokens and four channels a lane.
+struct Rest {
+  std::uint32_t beta[2], A_log;  // bits
+  U4 bias;                       // f32
+};
+
+struct Inputs {
+  const Params& p;
+  std::uint32_t tasks;  ///< of the call
+  std::uint32_t lane;
+
+  /// Task w into a record, by one thread. `seen`: what planned_at gave for it.
+  FLA_DEVICE void announce(std::int32_t w, const PlannedWork& seen, Smem to) const {
+    const Schedule& schedule = p.schedule;
+    if (std::uint32_t(w) >= tasks) {
+      store(to + Record::head, U4{0, 0, 0, 0});
+      return;
+    }
+    const Work task = locate(p, w, seen);
+    store(to + Record::head, U4{std::uint32_t(task.head), std::uint32_t(task.batch),
+                                std::uint32_t(task.token), std::uint32_t(task.rows)});
+    const std::uint32_t packet =
+        schedule.depth ? task.stream * schedule.depth + task.number % schedule.by_depth : std::uint32_t(w);
+    store(to + Record::packet, U4{packet, std::uint32_t(task.number), std::uint32_t(task.stream),
+                                  std::uint32_t(task.head / schedule.by_group)});
+  }
+  /// By a warp. In two steps: loads are in flight until store_rest.
+  FLA_DEVICE Rest load_rest(Smem record) const {
+    const KdaCall& call = p.call;
+    const Source from = source_in(record);
+    Rest rest{};
+    if (from.rows == 0) return rest;
+    const std::int64_t head = from.head;
+    const std::int64_t first = from.batch * call.beta.batch +
+                               (std::int64_t(from.token) + lane) * call.beta.token + head * call.beta.head;
+    if (lane < from.rows) rest.beta[0] = element_bits(call.beta.data, call.beta.dtype, first);
+    if (lane + 32 < from.rows)
+      rest.beta[1] = element_bits(call.beta.data, call.beta.dtype, first + 32 * call.beta.token);
+    if (call.A_log.data) rest.A_log = element_bits(call.A_log.data, call.A_log.dtype, head * call.A_log.head);
+    if (4 * lane >= std::uint32_t(call.K)) return rest;
+    if (p.bias_rows) {
+      rest.bias = *reinterpret_cast<const U4*>(static_cast<const float*>(call.dt_bias.data) +
+                                               head * call.dt_bias.head + 4 * lane);
+    } else if (call.dt_bias.data) {
+      rarely();
+      std::uint32_t bits[4];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        bits[i] =
+            f32_bits(element(element_bits(call.dt_bias.data, call.dt_bias.dtype,
+                                          head * call.dt_bias.head + (4 * lane + i) * call.dt_bias.channel),
+                             call.dt_bias.dtype));
+      rest.bias = U4{bits[0], bits[1], bits[2], bits[3]};
+    }
+    return rest;
+  }
+  FLA_DEVICE void store_rest(Smem at, std::uint32_t turn, Rest rest) const {
+    const KdaCall& call = p.call;
+    const std::uint32_t rows = rows_in(record_of(at, turn));
+    bool strong = false, weak = true;
+#pragma unroll 1
+    for (std::uint32_t token = lane; token < kChunk; token += 32) {
+      const float beta = token < rows ? beta_of(call, element(rest.beta[0], call.beta.dtype)) : 0.0f;
+      const float size = bits_f32(magnitude_bits(beta));
+      strong |= !(size <= kStrongestBeta);  // NaN too
+      weak &= !(size >= kWeakestBeta);
+      store(at + Prep::beta + Prep::betas * turn + 4 * token, beta);
+      rest.beta[0] = rest.beta[1];
+    }
+    const bool odd = any(strong) || !any(!weak);
+    const Gates gates = gates_of(
+        call, element(rest.A_log, call.A_log.dtype),
+        F4{bits_f32(rest.bias.x), bits_f32(rest.bias.y), bits_f32(rest.bias.z), bits_f32(rest.bias.w)});
+    store(at + Prep::gate_offset + Prep::lane * lane, gates.offset);
+    if (lane == 0) {
+      store(at + Prep::gate_slope, F2{gates.slope, gates.rate});
+      store(at + Prep::odd_betas, odd ? kOdd : 0u);
+    }
+    mbar_arrive(at + Prep::bar_g);
+  }
+  /// By one thread.
+  FLA_DEVICE void load_g(Smem at, std::uint32_t turn) const {
+    const Source from = source_in(record_of(at, turn));
+    if (from.rows == 0 || p.gate_f32) {
+      mbar_arrive(at + Prep::bar_g);
+      return;
+    }
+    mbar_expect(at + Prep::bar_g, 2 * kTile);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+      tma_load(at + Prep::g + h * kTile, &p.g, at + Prep::bar_g, 64 * h, from.head, from.token, from.batch);
+  }
+  /// A quarter of q and k, by one thread of each of four warps: half h of block b.
+  FLA_DEVICE void load_qk(Smem at, std::uint32_t turn, int b, int h) const {
+    const Source from = source_in(record_of(at, turn));
+    if (from.rows == 0) return;
+    const int head = load_u32(record_of(at, turn) + Record::key_head);
+    const Smem to = at + Prep::rows0 + b * (Prep::rows1 - Prep::rows0) + h * kTile;
+    mbar_expect(at + Prep::bar_qk, kTile);
+    tma_load(to + b * Prep::half32, &p.q, at + Prep::bar_qk, 64 * h, head, from.token + 32 * b, from.batch);
+    tma_load(to + (1 - b) * Prep::half32, &p.k, at + Prep::bar_qk, 64 * h, head, from.token + 32 * b,
+             from.batch);
+  }
+};
+
+}  // namespace fla::flash_kda
