@@ -2,49 +2,50 @@
 
 #include "backends/flash_kda/state.cuh"
 
-/// The kernel of a forward pass: CTAs of 640 threads, one an SM. `state_blocks` of them run the chains of
-/// states, one a stream (state.cuh); each of the others prepares packets (prep.cuh). Launched with both kinds
-/// at once, packets pass through L2; with one kind after the other, through memory.
+/// The kernel of a forward pass: CTAs of 640 threads, one an SM. The role of `state_blocks` of them is state,
+/// one a stream (state.cuh), that of the others prep (prep.cuh). Launched with both roles at once, packets
+/// pass through L2; with one role after the other, through memory.
 ///
 ///   registers of the five warpgroups, of 480 that were given at launch:
 ///   prep 112 + 112 + 112 + 112 + 24; state 32 + 200 + 200 + 24 + 24
 namespace fla::flash_kda {
 
 inline constexpr std::uint32_t kThreads = 2 * Prep::threads + 128;
-inline constexpr std::uint32_t kPartAt = 2 * Prep::bytes;  ///< u32: which part the CTA plays
-inline constexpr std::uint32_t kSharedBytes = kPartAt + 16 + 1024;
-static_assert(State::bytes <= kPartAt && kSharedBytes <= 232448);
+inline constexpr std::uint32_t kRoleAt = 2 * Prep::bytes;  ///< u32: the CTA's role
+inline constexpr std::uint32_t kSharedBytes = kRoleAt + 16 + 1024;
+static_assert(State::bytes <= kRoleAt && kSharedBytes <= 232448);
 
-/// Which part a CTA plays: below state_blocks a stream, or else a worker. Where both kinds run at once, the
-/// two SMs of a pair are to play the same: they share a cache of instructions that has not room for the code
-/// of both, and one such pair slows all streams down (README.md). Which CTA comes to run on which SM changes
-/// from launch to launch, and only the CTA knows. So each takes the next part of the kind that its SM is for,
-/// or, should SMs be numbered otherwise than 0, 1, …, what is left of the other kind.
-FLA_DEVICE void take_part(const Params& p, Smem smem) {
+/// A CTA's role is a number: below state_blocks a stream, otherwise a worker of prep. Where both roles run at
+/// once, it follows the SM: below `streams` it is state, otherwise prep. The two SMs of a pair then have the
+/// same role but for one pair: they share a cache of instructions that has not room for the code of both, and
+/// each pair with two roles slows all streams down (README.md). Which CTA runs on which SM changes from
+/// launch to launch, and only the CTA knows. Should SMs be numbered otherwise than 0, 1, …, a CTA takes what
+/// is left of the other role.
+FLA_DEVICE void take_role(const Params& p, Smem smem) {
   const std::uint32_t streams = p.state_blocks;
-  std::uint32_t part = block();
+  std::uint32_t role = block();
   if (thread() == 0) {
     if (p.schedule.parts) {
       const auto take = [&](bool prepares) {
         return fetch_add(p.schedule.parts + (prepares ? kPartsApart : 0), 1) + (prepares ? streams : 0);
       };
       const bool prepares = processor() >= streams;
-      part = take(prepares);
-      if (part >= (prepares ? blocks() : streams)) part = take(!prepares);
+      role = take(prepares);
+      if (role >= (prepares ? blocks() : streams)) role = take(!prepares);
     }
-    store(smem + kPartAt, part);
+    store(smem + kRoleAt, role);
   }
   barrier(Barrier::cta, kThreads);
 }
-FLA_DEVICE std::uint32_t part_of(Smem smem) { return load_u32(smem + kPartAt); }
+FLA_DEVICE std::uint32_t role_of(Smem smem) { return load_u32(smem + kRoleAt); }
 
 template <Half16 type>
 FLA_DEVICE void forward(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), wg = warp >> 2;
   let_next_kernel_come();
   wait_for_kernel_before();
-  take_part(p, smem);
-  if (uniform(part_of(smem)) < std::uint32_t(p.state_blocks)) {
+  take_role(p, smem);
+  if (uniform(role_of(smem)) < std::uint32_t(p.state_blocks)) {
     if (tid == 0) {
       for (std::uint32_t i = 0; i < State::firsts; ++i) {
         mbar_init(smem + State::first_full + 8 * i, 1);
@@ -68,23 +69,23 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     barrier(Barrier::cta, kThreads);
     if (wg == 1 || wg == 2) {
       registers_up<200>();
-      state_chain<type>(p, smem, uniform(part_of(smem)), wg - 1, warp & 3, tid & 31);
+      state_chain<type>(p, smem, uniform(role_of(smem)), wg - 1, warp & 3, tid & 31);
     } else if (wg == 0) {
       registers_down<32>();
       if ((tid & 31) == 0) {
-        if (warp == 0) state_loads_first(p, smem, part_of(smem));
-        if (warp == 3) state_loads_rest(p, smem, part_of(smem));
-        if (warp == 1 && p.schedule.ready) state_looks(p, smem, part_of(smem));
-        if (warp == 2 && p.schedule.taken) state_tells(p, smem, part_of(smem));
+        if (warp == 0) state_loads_first(p, smem, role_of(smem));
+        if (warp == 3) state_loads_rest(p, smem, role_of(smem));
+        if (warp == 1 && p.schedule.ready) state_looks(p, smem, role_of(smem));
+        if (warp == 2 && p.schedule.taken) state_tells(p, smem, role_of(smem));
       }
     } else {
       registers_down<24>();
-      if (warp == 12) state_stores(p, smem, uniform(part_of(smem)), tid & 31);
-      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, part_of(smem));
-      if (wg == 4) state_scans<type>(p, smem, uniform(part_of(smem)), warp & 3, tid & 31);
+      if (warp == 12) state_stores(p, smem, uniform(role_of(smem)), tid & 31);
+      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, role_of(smem));
+      if (wg == 4) state_scans<type>(p, smem, uniform(role_of(smem)), warp & 3, tid & 31);
     }
   } else {
-    prep<type>(p, smem, tid, uniform(part_of(smem)) - p.state_blocks, blocks() - p.state_blocks);
+    prep<type>(p, smem, tid, uniform(role_of(smem)) - p.state_blocks, blocks() - p.state_blocks);
   }
   warp_sync();
   barrier(Barrier::cta, kThreads);  // nobody leaves while others wait for each other

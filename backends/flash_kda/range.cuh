@@ -8,12 +8,12 @@
 ///
 ///   gauge    of the chain, one a warpgroup (64 columns of V): registers hold 2^gauge S / 16. It changes
 ///            where S or V leave their windows.
-///   a_i      of token i, where the norm of a key leaves its window: prep takes 2^-a_i k_i and 2^(2 a_i)
-///            beta_i. The state is the same then, with 2^-a_i v_i for v_i.
-///   w        of a chunk, where its betas leave their window, after that: T2 and so Kr and B are taken times
-///            2^w, and what they are multiplied by times 2^-w.
-///   b_i      of token i, where the norm of a query leaves its window: prep takes 2^-b_i q_i, and o_i is what
-///            comes of it times 2^b_i.
+///   e_k(i)   of token i, where the norm of a key leaves its window: prep takes 2^-e_k k_i and 2^(2 e_k)
+///            beta_i. The state is the same then, with 2^-e_k v_i for v_i.
+///   e_b      of a chunk, where its betas leave their window, after that: T2 and so K^r and B are taken times
+///            2^e_b, and what they are multiplied by times 2^-e_b.
+///   e_q(i)   of token i, where the norm of a query leaves its window: prep takes 2^-e_q q_i, and o_i is what
+///            comes of it times 2^e_q.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. A chunk that is not is marked `odd`
 /// by prep, or its V is found strange by warps beside the chain, while the chain multiplies the state. Such a
@@ -23,13 +23,13 @@
 /// or gates above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
-/// before t, and stores NaN for Qh from t on and for gamma, so that o from t on, and the state, are NaN. In
-/// q: NaN for that row of Qh. In V: the chain takes 0 for it where it makes o, and writes NaN over its column
+/// before t, and stores NaN for Q^ from t on and for gamma, so that o from t on, and the state, are NaN. In
+/// q: NaN for that row of Q^. In V: the chain takes 0 for it where it makes o, and writes NaN over its column
 /// of o from t on; in Y it takes NaN, which makes its column of the state NaN. Nothing before t, and no other
 /// column, is multiplied by it.
 namespace fla::flash_kda {
 
-/// What a packet says of its chunk: it is not plain; it has a_i, b_i or w.
+/// What a packet says of its chunk: it is not plain; it has e_k, e_q or e_b.
 inline constexpr std::uint32_t kOdd = 4, kScaled = 8;
 
 // ---- Windows
@@ -188,7 +188,7 @@ FLA_DEVICE void pack_state(const float (&s)[64], std::int32_t change, std::uint3
 }
 
 /// V^T of a chunk as the registers of a chain's warpgroup hold it: body(i, x): x are tokens `token(i)` and
-/// the next one of row lane / 4 + 8 (i & 1). Times 2^(-a_i - w).
+/// the next one of row lane / 4 + 8 (i & 1). Times 2^(-e_k - e_b).
 template <Half16 type>
 struct OddValues {
   Smem values;     ///< with the lane's fragment
@@ -197,14 +197,14 @@ struct OddValues {
   std::uint32_t lane;
 
   FLA_DEVICE bool scaled() const { return (uniform(load_u32(magnitude)) & kScaled) != 0; }
-  /// 2^-w
+  /// 2^-e_b
   FLA_DEVICE float unit() const {
     return power(-exponent_of(load_u32(magnitude + Packet::unit - Packet::odd)));
   }
   FLA_DEVICE std::int32_t token(int i) const {
     return static_cast<std::int32_t>(8 * (i >> 1) + 2 * (lane & 3));
   }
-  /// 2^-a_i, or with Packet::o_scale for `of` 2^b_i, of two tokens.
+  /// 2^-e_k, or with Packet::o_scale for `of` 2^e_q, of two tokens.
   FLA_DEVICE F2 scale(int i, std::uint32_t of = Packet::v_scale) const {
     return unpack_bf16(load_u32(magnitude + of - Packet::odd + 2 * token(i)));
   }
@@ -248,7 +248,7 @@ struct OddValues {
   }
 };
 
-/// Of a chunk that is not plain, nothing being on its way: Y^T / 16 times 2^(gauge - w), to be multiplied.
+/// Of a chunk that is not plain, nothing being on its way: Y^T / 16 times 2^(gauge - e_b), to be multiplied.
 /// Takes another gauge first: the largest factor gets close to f16's end, so that what is far smaller keeps
 /// its bits; 0 again where the chunk could be plain. rescale(by how much): the gauge changes.
 template <Half16 type, class Rescale>
@@ -286,7 +286,7 @@ FLA_DEVICE void odd_y(const Agreement& agreement, const OddValues<type>& values,
     ya[i] = pack_f16(less(x.x, y[2 * i]), less(x.y, y[2 * i + 1]));
   });
 }
-/// Then V^T times 2^(gauge - w), 0 for what is not finite.
+/// Then V^T times 2^(gauge - e_b), 0 for what is not finite.
 template <Half16 type>
 FLA_DEVICE void odd_v(const OddValues<type>& values, std::int32_t gauge, std::uint32_t (&v)[16]) {
   values([&](int i, F2 x) {

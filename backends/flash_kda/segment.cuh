@@ -6,12 +6,12 @@
 ///   part      every segment but an item's last, by itself: R = what it makes of a state of zeros (segment 0:
 ///             of the true first state), and for the segments from 1 on P = what it makes of the identity
 ///             without values. One CTA each: state's chain without O,
-///                 Y = V - Kt S      S' = diag(gamma) S + Kr^T Y
+///                 Y = V - K~ S      S' = diag(gamma) S + K^r^T Y
 ///   combine   along an item's segments S_{s+1} = P_s S_s + R_s. A warpgroup for 64 rows of V; S in two f16
 ///             parts.
 /// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
 ///
-///   part      warpgroup 0, a thread: Kt, Kr, gamma, V -> four stages
+///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> four stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
 ///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the

@@ -2,21 +2,21 @@
 
 #include "backends/flash_kda/prep.cuh"
 
-/// State: packets in, o and the last state out. One CTA a stream; per chunk
-///     Y = V - Kt S      O = Qh S + B V      S' = diag(gamma) S + Kr^T Y
-/// in transposed registers, S^T divided by 16 (range of f16), Qh times 16.
+/// State: packets in, o and the last state out. One CTA a stream; per chunk (notation: layout.cuh)
+///     Y = V - K~ S      O = Q^ S + B V      S' = diag(gamma) S + K^r^T Y
+/// in transposed registers, S^T divided by 16 (range of f16), Q^ times 16.
 ///
-///   warpgroup 0      a thread a warp: Kt, Qh, gamma by bulk copies and, by TMA, V -> three stages; Kr, B ->
-///                    two stages; beside prep also: which packets are ready, which have been read.
+///   warpgroup 0      a thread a warp: K~, Q^, gamma by bulk copies and, by TMA, V -> three stages; K^r, B
+///                    -> two stages; beside prep also: which packets are ready, which have been read.
 ///                    Before an item's packets, and after the last one's, an *opening* goes through the same
 ///                    stages: what the chain has to know, and by TMA the item's first state, three quarters
 ///                    through the three, one through the two
 ///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
 ///       pack S/16 to f16 (A), decay S
-///       wgmma  A Kt^T       m64 n64, B K-major
-///       wgmma  A Qh^T       m64 n64, B K-major       meanwhile the O before -> its tile
+///       wgmma  A K~^T       m64 n64, B K-major
+///       wgmma  A Q^^T       m64 n64, B K-major       meanwhile the O before -> its tile
 ///       Y^T = V^T/16 - ...  (A), V^T by ldmatrix.trans
-///       wgmma  S += Y^T Kr  m64 n128, B MN-major
+///       wgmma  S += Y^T K^r m64 n128, B MN-major
 ///       wgmma  O += V^T B^T m64 n64, B K-major
 ///                    between items: the first state from the opening's stages, the last one into its place
 ///   warpgroup 3      one warp: O from its tile by TMA; where a sequence ends inside a chunk, row by row.
@@ -734,7 +734,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           multiply_y(later, ya, s);
           multiply_v(later, v, o);
           probe.mark(4);
-          wgmma_wait<2>();  // Kt and Qh are done with
+          wgmma_wait<2>();  // K~ and Q^ are done with
           first_done();
           probe.mark(6);
           wgmma_wait<0>();

@@ -71,11 +71,11 @@ FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t l
     exponent_b = other >> 8 > exponent_b ? other >> 8 : exponent_b;
   }
   first = uniform(first), exponent_b = uniform(exponent_b);
-  std::int32_t w = 0;
+  std::int32_t e_b = 0;
   if (exponent_b != 0 && (exponent_b < 127 - 6 || exponent_b > 127 + 2))
-    w = clamped(127 - static_cast<std::int32_t>(exponent_b)), votes |= kScaled;
+    e_b = clamped(127 - static_cast<std::int32_t>(exponent_b)), votes |= kScaled;
   if (warp == 0 && lane == 0) {
-    store(smem + Packet::unit, power(w));
+    store(smem + Packet::unit, power(e_b));
   }
   barrier(Barrier::scaling, Prep::threads);  // votes may be written again
   if (first < kChunk) lost |= 256;
