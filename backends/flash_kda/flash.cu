@@ -142,7 +142,7 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
     next.early = true;
     return result;
   };
-  if (route.together) {
+  if (route.together()) {
     next.resident = true;
     return forward(route.streams + route.prep_blocks, route.streams);
   }

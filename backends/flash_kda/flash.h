@@ -11,11 +11,13 @@ namespace fla::flash_kda {
 /// Which way a call goes. `together` or not makes no difference to the results; segments do, within their
 /// errors.
 struct Route {
-  bool together = false;         ///< prep and state in one launch, packets passing through L2
   std::int32_t streams = 0;      ///< CTAs that run chains of states
   std::int32_t depth = 0;        ///< places of packets a stream has; 0: all packets are kept
   std::int32_t prep_blocks = 0;  ///< CTAs that prepare
   std::int32_t segments = 1;     ///< of a chain; more than 1: run at once, packets kept
+
+  /// Prep and state in one launch, packets passing through L2.
+  bool together() const { return depth > 0; }
 };
 
 /// The cheapest on a device with so many multiprocessors, from sizes alone. `deterministic`: of those that

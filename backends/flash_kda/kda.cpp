@@ -26,7 +26,7 @@ std::string text_of(const Route& route) {
   const auto number = [](std::int32_t count) { return std::to_string(count); };
   if (route.segments > 1)
     return "segments: prep, then " + number(route.segments) + " parts of every sequence at once";
-  if (route.together) {
+  if (route.together()) {
     return "together: " + number(route.prep_blocks) + " blocks prepare beside " + number(route.streams) +
            " that run states";
   }
@@ -68,17 +68,22 @@ class FlashKda final : public KdaBackend {
   }
 
   Verdict chunk_kda_verifier(const KdaArgs& args) const override {
-    const Verdict verdict = verify(args, find_cuda_device(args.q.device()));
-    if (!verdict.ok() || args.workspace.data == nullptr) return verdict;
+    FLA_VERIFY(verify(args, find_cuda_device(args.q.device())));
     const cuda::KdaCall call = cuda::call_of(args, {});
-    return cuda::verify_workspace(args.workspace, workspace(call, chosen(call, args.q.device())));
+    const Route route = chosen(call, args.q.device());
+    if (args.workspace.data != nullptr)
+      FLA_VERIFY(cuda::verify_workspace(args.workspace, workspace(call, route)));
+    return accept(route);
   }
 
-  KdaResult chunk_kda(const KdaArgs& args) override {
+  KdaResult chunk_kda(const KdaArgs& args) override { return chunk_kda_accepted(args, accept()); }
+
+  KdaResult chunk_kda_accepted(const KdaArgs& args, const Verdict& accepted) {
     const Device device = args.q.device();
     const CurrentDevice current(device.index);
     cuda::KdaCall call = cuda::call_of(args, {});
-    const Route route = chosen(call, device);
+    const auto carried = accepted.carried<Route>();
+    const Route route = carried ? *carried : chosen(call, device);
     const CallWorkspace memory(args.workspace, workspace(call, route), device, args.stream);
     KdaResult result = make_result(args);
     call = cuda::call_of(args, result);

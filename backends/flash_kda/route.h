@@ -80,7 +80,7 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
   const double chunks =
       std::max<double>(1, planned(call) ? call.T / double(kChunk) / call.N + 0.5 : ceil_div(call.T, kChunk));
   const double works = chunks * items, prep = works * costs.prep_alone / processors + costs.start;
-  Route best{.together = false, .streams = items, .depth = 0, .prep_blocks = processors};
+  Route best{.streams = items, .depth = 0, .prep_blocks = processors};
   double least = prep + std::max(ceil_div(items, processors) * (chunks * costs.state + costs.start),
                                  works * costs.traffic);
   for (std::int32_t streams = std::min(items, processors - 1); streams > 0; --streams) {
@@ -93,7 +93,7 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
     const double time = costs.launch + 2.5 * costs.start + (items / streams) * round(streams) + round(rest);
     if (time <= least) {  // of equals the one with the fewest streams
       least = time;
-      best = {.together = true, .streams = streams, .depth = depth_of(streams), .prep_blocks = others};
+      best = {.streams = streams, .depth = depth_of(streams), .prep_blocks = others};
     }
   }
   if (!deterministic && (!planned(call) || call.N == 1)) {
@@ -109,8 +109,7 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
       const double time = prep + parts + (segments - 2) * costs.combine + state + 3 * costs.launch;
       if (time < least) {
         least = time;
-        best = {
-            .together = false, .streams = items, .depth = 0, .prep_blocks = processors, .segments = segments};
+        best = {.streams = items, .depth = 0, .prep_blocks = processors, .segments = segments};
       }
     }
   }

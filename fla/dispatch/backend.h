@@ -55,6 +55,13 @@ struct Availability {
 /// for backends that have several ways to run a call: which of them one that the verifier accepts would go,
 /// in words for people. explain shows it; what a verifier must not do it must not do, either, but allocate.
 ///
+/// A backend whose verifier accepts with a value, `accept(value)`, has beside `f` a member
+///
+///     Result f_accepted(const Args& args, const Verdict& accepted);
+///
+/// which calls and plans run instead: accepted.carried<Value>() is what the verifier worked out for this
+/// call, or for the one that was planned.
+///
 /// A verifier is pure: const, cheap, deterministic; it reads the arguments' metadata and options and facts
 /// about the device, never the tensors' contents, and it copies, launches, logs and caches nothing. It may be
 /// called from any thread at any time. Implementations may be called from several threads at once.
@@ -104,8 +111,9 @@ Slot make_slot(std::string_view function, Result (Owner::*)(const Args&),
                Verdict (VerifierOwner::*)(const Args&) const, Run, Verify, Route) {
   Slot slot{.function = function, .signature = &typeid(Result(const Args&)), .args_size = sizeof(Args)};
   if constexpr (!std::is_same_v<Owner, Base>) {
-    Result (*run)(BaseBackend&, const Args&) = [](BaseBackend& self, const Args& args) {
-      return Run()(self, args);
+    Result (*run)(BaseBackend&, const Args&, const Verdict&) = [](BaseBackend& self, const Args& args,
+                                                                  const Verdict& accepted) {
+      return Run()(self, args, accepted);
     };
     slot.run = reinterpret_cast<void (*)()>(run);
   }
@@ -125,13 +133,18 @@ Slot make_slot(std::string_view function, Result (Owner::*)(const Args&),
 }  // namespace dispatch
 
 /// Inside an op's backend class, for each of the op's functions: what a subclass `Type` has of it.
-#define FLA_BACKEND_SLOT(Base, Type, function)                                                            \
-  ::fla::dispatch::make_slot<Base, Type>(                                                                 \
-      #function, &Type::function, &Type::function##_verifier,                                             \
-      [](::fla::BaseBackend& self, const auto& args) { return static_cast<Type&>(self).function(args); }, \
-      [](const ::fla::BaseBackend& self, const auto& args) {                                              \
-        return static_cast<const Type&>(self).function##_verifier(args);                                  \
-      },                                                                                                  \
+#define FLA_BACKEND_SLOT(Base, Type, function)                                                          \
+  ::fla::dispatch::make_slot<Base, Type>(                                                               \
+      #function, &Type::function, &Type::function##_verifier,                                           \
+      [](::fla::BaseBackend& self, const auto& args, [[maybe_unused]] const ::fla::Verdict& accepted) { \
+        if constexpr (requires { static_cast<Type&>(self).function##_accepted(args, accepted); })       \
+          return static_cast<Type&>(self).function##_accepted(args, accepted);                          \
+        else                                                                                            \
+          return static_cast<Type&>(self).function(args);                                               \
+      },                                                                                                \
+      [](const ::fla::BaseBackend& self, const auto& args) {                                            \
+        return static_cast<const Type&>(self).function##_verifier(args);                                \
+      },                                                                                                \
       [](const auto& self, const auto& args) { return self.route(#function, args); })
 
 }  // namespace fla

@@ -221,11 +221,49 @@ inline Verdict ask(const Candidate& candidate, const void* args) {
   }
 }
 
+/// What a candidate makes of a call.
+struct Answer {
+  enum class Kind : std::uint8_t { takes, refuses, breaker_open };
+
+  Verdict verdict;
+  Kind kind = Kind::takes;
+  Breaker::Trial trial = 0;  ///< of a call that tries whether the backend works again
+
+  bool takes() const { return kind == Kind::takes; }
+};
+
+/// Who asks. Only a call that will run may begin a trial of a breaker.
+enum class Asker : std::uint8_t { call, observer };
+
+/// The one rule of dispatch, for calls, plans and explain: a call goes to the first candidate that takes it,
+/// else to the original kernel. A candidate takes a call that its verifier accepts and, where failures fall
+/// back, its breaker lets in.
+template <Asker asker>
+Answer answer_of(const Candidate& candidate, const Snapshot& snapshot, const void* args,
+                 std::size_t args_size) {
+  Answer answer{snapshot.check_verifiers ? ask_twice(candidate, args, args_size) : ask(candidate, args)};
+  if (!answer.verdict.ok()) {
+    answer.kind = Answer::Kind::refuses;
+  } else if (snapshot.fall_back && !candidate.breaker->closed()) [[unlikely]] {
+    if constexpr (asker == Asker::call) answer.trial = candidate.breaker->admits_trial();
+    const bool let_in = asker == Asker::call ? answer.trial != 0 : candidate.breaker->admits();
+    if (!let_in) answer.kind = Answer::Kind::breaker_open;
+  }
+  return answer;
+}
+
+/// Counts an answer of a candidate that does not take the call.
+inline void count_answer(const Candidate& candidate, const Answer& answer) {
+  if (answer.kind == Answer::Kind::refuses) [[likely]]
+    return count_refusal(candidate, answer.verdict);
+  count_open(candidate);
+}
+
 template <class Result, class Args>
 class Function : public FunctionBase {
  public:
   using Original = Result (*)(const Args&);
-  using Run = Result (*)(BaseBackend&, const Args&);
+  using Run = Result (*)(BaseBackend&, const Args&, const Verdict&);
 
   Function(std::string_view op, std::string_view name, Original kernel)
       : FunctionBase(
@@ -266,27 +304,18 @@ class Function : public FunctionBase {
     SnapshotUse use(found, hold);
     const Snapshot& snapshot = found.decision == nullptr ? found : choose_by_rules(found, &args);
     for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
-      const Verdict verdict =
-          snapshot.check_verifiers ? ask_twice(*candidate, &args, sizeof(Args)) : ask(*candidate, &args);
-      if (!verdict.ok()) {
-        count_refusal(*candidate, verdict);
+      const Answer answer = answer_of<Asker::call>(*candidate, snapshot, &args, sizeof(Args));
+      if (!answer.takes()) {
+        count_answer(*candidate, answer);
         continue;
-      }
-      Breaker::Trial trial = 0;
-      if (snapshot.fall_back && !candidate->breaker->closed()) [[unlikely]] {
-        trial = candidate->breaker->admits_trial();
-        if (trial == 0) {
-          count_open(*candidate);
-          continue;
-        }
       }
       count_taken(candidate->counter);
       try {
-        if (trial == 0 && !snapshot.traced) [[likely]]
-          return reinterpret_cast<Run>(candidate->run)(*candidate->backend, args);
-        return run_watched(snapshot, *candidate, trial, args);
+        if (answer.trial == 0 && !snapshot.traced) [[likely]]
+          return reinterpret_cast<Run>(candidate->run)(*candidate->backend, args, answer.verdict);
+        return run_watched(snapshot, *candidate, answer, args);
       } catch (...) {
-        handle_failure(*this, snapshot, *candidate, trial, std::current_exception());
+        handle_failure(*this, snapshot, *candidate, answer.trial, std::current_exception());
       }
     }
     if (snapshot.must_take) [[unlikely]]
@@ -302,11 +331,11 @@ class Function : public FunctionBase {
 
   /// A call that somebody waits to hear of: a profiler, or the breaker.
   [[gnu::noinline]] Result run_watched(const Snapshot& snapshot, const Candidate& candidate,
-                                       Breaker::Trial trial, const Args& args) const {
+                                       const Answer& answer, const Args& args) const {
     std::optional<TraceRange> range;
     if (snapshot.traced) range.emplace(*this, candidate.backend->info().name);
-    Result result = reinterpret_cast<Run>(candidate.run)(*candidate.backend, args);
-    if (trial != 0) candidate.breaker->succeeded(trial);
+    Result result = reinterpret_cast<Run>(candidate.run)(*candidate.backend, args, answer.verdict);
+    if (answer.trial != 0) candidate.breaker->succeeded(answer.trial);
     return result;
   }
 
@@ -328,8 +357,8 @@ class Function : public FunctionBase {
 
 /// A dispatched function as a part of another's original kernel. Made and ended on the thread of the call: it
 /// holds the settings that are in force there, so that all of the call's work runs under the same ones on
-/// whatever thread. Inside original::… it asks nobody. Arguments are not checked: they are parts of a call
-/// that was.
+/// whatever thread. Inside original::… no backend is consulted. Arguments are not checked: they are parts of
+/// a call that was.
 template <class Result, class Args>
 class Stage {
  public:

@@ -50,15 +50,18 @@ Explanation explain(const FunctionBase& function, const void* args) {
     row.preferred = preferred != lineup.policy.prefer.end() &&
                     std::ranges::find(preferred->second, entry.name) != preferred->second.end();
     if (row.state.empty()) {
-      const Slot& slot = *candidacy.slot;  // what is a candidate has the function
-      const Verdict verdict = ask({slot.verify, nullptr, entry.backend.get(), nullptr, 0}, args);
+      const Candidate& candidate = *candidacy.candidate;
+      const Answer answer =
+          answer_of<Asker::observer>(candidate, *lineup.snapshot, args, function.description().args_size);
+      const Verdict& verdict = answer.verdict;
+      const Slot& slot = *entry.slot(function.name());
       row.reason = verdict.reason();
       if (verdict.ok() && slot.route != nullptr) row.route = route_of(slot, *entry.backend, args);
-      if (verdict.ok() && candidacy.breaker != nullptr) row.reason = candidacy.breaker->status().reason;
-      if (!verdict.ok()) {
+      if (verdict.ok() && lineup.snapshot->fall_back) row.reason = candidate.breaker->status().reason;
+      if (answer.kind == Answer::Kind::refuses) {
         row.state = verdict.failed() ? "failed" : "refused";
         if (!verdict.failed()) row.place = std::string(verdict.file()) + ":" + std::to_string(verdict.line());
-      } else if (candidacy.breaker != nullptr && !candidacy.breaker->admits()) {
+      } else if (answer.kind == Answer::Kind::breaker_open) {
         row.state = "open";
       } else if (explanation.dispatch_enabled && explanation.selected.empty()) {
         row.state = "selected";
@@ -90,23 +93,19 @@ Choice choose(const FunctionBase& function, const void* args) {
   const SnapshotUse use(function);
   const Snapshot& snapshot = use->decision == nullptr ? *use : choose_by_rules(*use, args);
   for (const Candidate* candidate = snapshot.begin; candidate != snapshot.end; ++candidate) {
-    const Verdict verdict = ask(*candidate, args);
-    if (verdict.ok() && snapshot.fall_back && !candidate->breaker->closed()) {
-      count_open(*candidate);
-      continue;
-    }
-    if (verdict.ok()) {
-      return {candidate->run,
-              candidate->backend,
-              owner_of(snapshot, *candidate),
-              candidate->counter,
-              candidate->backend->info().name,
+    const Answer answer =
+        answer_of<Asker::observer>(*candidate, snapshot, args, function.description().args_size);
+    if (answer.takes()) {
+      return {candidate->run,     candidate->backend,
+              answer.verdict,     owner_of(snapshot, *candidate),
+              candidate->counter, candidate->backend->info().name,
               snapshot.traced};
     }
-    count_refusal(*candidate, verdict);
+    count_answer(*candidate, answer);
   }
   if (snapshot.must_take) raise_required(function, snapshot, args);
-  return {nullptr, nullptr, nullptr, snapshot.original_counter, kOriginalKernel.name, snapshot.traced};
+  return {nullptr,        nullptr, accept(), nullptr, snapshot.original_counter, kOriginalKernel.name,
+          snapshot.traced};
 }
 
 }  // namespace dispatch

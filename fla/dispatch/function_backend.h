@@ -110,7 +110,8 @@ class FunctionBackend final : public FunctionBackendBase {
   Slot slot() const {
     Slot slot{.function = {}, .signature = &typeid(Result(const Args&)), .args_size = sizeof(Args)};
     if (is_empty(implementation_)) return slot;
-    Result (*run)(BaseBackend&, const Args&) = [](BaseBackend& self, const Args& args) -> Result {
+    Result (*run)(BaseBackend&, const Args&, const Verdict&) = [](BaseBackend& self, const Args& args,
+                                                                  const Verdict&) -> Result {
       return static_cast<FunctionBackend&>(self).implementation_(args);
     };
     slot.run = reinterpret_cast<void (*)()>(run);

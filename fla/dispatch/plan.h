@@ -20,7 +20,7 @@ template <class Args>
 class Plan {
  public:
   using Result = typename Args::Result;
-  using Run = Result (*)(BaseBackend&, const Args&);
+  using Run = Result (*)(BaseBackend&, const Args&, const Verdict&);
   using Original = Result (*)(const Args&);
 
   Result operator()(const Args& args) const {
@@ -39,12 +39,13 @@ class Plan {
   friend Plan<A> plan(std::string_view op, std::string_view function, const A& args);
 
   Result run(const Args& args) const {
-    return original_ != nullptr ? original_(args) : run_(*backend_, args);
+    return original_ != nullptr ? original_(args) : run_(*backend_, args, accepted_);
   }
 
   Original original_ = nullptr;
   Run run_ = nullptr;
   BaseBackend* backend_ = nullptr;
+  Verdict accepted_;
   std::shared_ptr<const void> owner_;
   std::uint32_t counter_ = 0;
   std::string_view name_;
@@ -63,6 +64,7 @@ const Function<typename Args::Result, Args>& function_for(std::string_view op, s
 struct Choice {
   void (*run)();  ///< null: the original kernel
   BaseBackend* backend;
+  Verdict accepted;                   ///< the backend's
   std::shared_ptr<const void> owner;  ///< keeps the backend, its name and its counters alive
   std::uint32_t counter;
   std::string_view name;
@@ -83,6 +85,7 @@ Plan<Args> plan(std::string_view op, std::string_view function, const Args& args
   made.counter_ = choice.counter;
   made.name_ = choice.name;
   made.backend_ = choice.backend;
+  made.accepted_ = choice.accepted;
   made.owner_ = std::move(choice.owner);
   if (choice.traced) made.traced_ = &planned;
   if (choice.run != nullptr) {

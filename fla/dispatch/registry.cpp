@@ -308,12 +308,13 @@ std::string Registry::admit(const Arrival& arrival, std::string_view called) {
   return "";
 }
 
-std::vector<std::shared_ptr<const Entry>> Registry::available(std::string_view op) {
+Registry::Available Registry::available(std::string_view name) {
   Lock lock(*this);
   ensure_environment();
-  load(lock, op);
-  std::vector<std::shared_ptr<const Entry>> found;
-  std::ranges::copy_if(op_named(op).entries, std::back_inserter(found),
+  load(lock, name);
+  const Op& op = op_named(name);
+  Available found{{}, op.functions};
+  std::ranges::copy_if(op.entries, std::back_inserter(found.entries),
                        [](const auto& entry) { return entry->availability.available; });
   return found;
 }

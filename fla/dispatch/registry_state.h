@@ -154,22 +154,26 @@ class Registry {
   /// The function of that name; a plugin that may have it is loaded. Throws InvalidArgument.
   const FunctionBase& function(std::string_view op, std::string_view name);
 
-  /// The op's backends that are available, whatever the settings say of them.
-  std::vector<std::shared_ptr<const Entry>> available(std::string_view op);
+  /// The op's backends that are available, whatever the settings say of them, and its functions.
+  struct Available {
+    std::vector<std::shared_ptr<const Entry>> entries;
+    std::vector<const FunctionBase*> functions;
+  };
+  Available available(std::string_view op);
 
   /// Loads what serves the op, if the op has been called before: for a plugin that came later.
   void load_again(std::string_view op);
 
   /// Everybody whom this call of the function could go to on this thread, in the order of asking.
   struct Candidacy {
-    std::shared_ptr<const Entry> entry;
+    std::shared_ptr<const Entry> entry;  ///< keeps what the candidate points to alive
     Standing standing;
-    const Slot* slot;                        ///< null: the backend has nothing of the function
-    std::shared_ptr<const Breaker> breaker;  ///< null: nothing stands in the way
+    std::optional<Candidate> candidate;  ///< where nothing stands in the way
   };
   struct Lineup {
     Policy policy;
-    std::string rule;  ///< FILE:LINE of the rule that holds for the call, if one does
+    std::string rule;                          ///< FILE:LINE of the rule that holds for the call, if one does
+    std::shared_ptr<const Snapshot> snapshot;  ///< that of the rule
     std::vector<Candidacy> candidates;
   };
   Lineup lineup(const FunctionBase& function, const void* args);
@@ -242,6 +246,7 @@ class Registry {
   Standing standing(const Op& op, const Entry& entry, std::string_view function, const Policy& policy) const;
   /// Disabled, denied or neither, whether the backend is there or not.
   Standing standing_by_policy(const Op& op, const Entry& entry, const Policy& policy) const;
+  static Candidate candidate_of(const Op& op, Entry& entry, std::string_view function);
   using Shared = std::shared_ptr<const Snapshot>;
   Shared build(const FunctionBase& function, Op& op);
   Shared build_plain(const FunctionBase& function, Op& op, const Policy& policy);

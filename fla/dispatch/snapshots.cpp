@@ -100,6 +100,12 @@ std::shared_ptr<const void> owner_of(const Snapshot& snapshot, const Candidate& 
       .entries[static_cast<std::size_t>(&candidate - snapshot.begin)];
 }
 
+Candidate Registry::candidate_of(const Op& op, Entry& entry, std::string_view function) {
+  const Slot& slot = *entry.slot(function);
+  const Entry::Pair& pair = entry.pair(op.name, function);
+  return {slot.verify, slot.run, entry.backend.get(), pair.breaker.get(), pair.counter};
+}
+
 Registry::Shared Registry::build_plain(const FunctionBase& function, Op& op, const Policy& policy) {
   PlainKey key{&function, traced_, policy};
   if (const Shared* known = plain_.find(key)) return *known;
@@ -122,10 +128,7 @@ Registry::Shared Registry::build_plain(const FunctionBase& function, Op& op, con
       snapshot.required_out = where.state.empty() ? "" : "is " + where.state + ": " + where.reason;
     }
     if (!where.state.empty() || policy.disable_dispatch.value_or(false)) continue;
-    const Slot* slot = entry->slot(function.name());
-    const Entry::Pair& pair = entry->pair(op.name, function.name());
-    snapshot.candidates.push_back(
-        {slot->verify, slot->run, entry->backend.get(), pair.breaker.get(), pair.counter});
+    snapshot.candidates.push_back(candidate_of(op, *entry, function.name()));
     snapshot.entries.push_back(entry);
   }
   snapshot.begin = snapshot.candidates.data();
@@ -196,14 +199,14 @@ Registry::Lineup Registry::lineup(const FunctionBase& function, const void* args
   const Shared snapshot = build(function, op);
   const int holds = snapshot->decision == nullptr ? -1 : snapshot->decision->first(args);
   const ConfigRule* rule = holds < 0 ? nullptr : layers_.rules_for(op.name)[static_cast<std::size_t>(holds)];
-  Lineup found{layers_.together(rule, thread_state.scope), "", {}};
-  if (rule != nullptr) found.rule = layers_.file->path + ":" + std::to_string(rule->line);
-  const bool turns_away = (holds < 0 ? *snapshot : *snapshot->by_rule[holds]).fall_back;
+  Lineup found{layers_.together(rule, thread_state.scope), "", snapshot, {}};
+  if (rule != nullptr) {
+    found.rule = layers_.file->path + ":" + std::to_string(rule->line);
+    found.snapshot = Shared(snapshot, snapshot->by_rule[holds]);
+  }
   for (const std::shared_ptr<Entry>& entry : asking_order(op, found.policy)) {
-    Candidacy candidacy{entry, standing(op, *entry, function.name(), found.policy),
-                        entry->slot(function.name()), nullptr};
-    if (turns_away && candidacy.standing.state.empty())
-      candidacy.breaker = entry->pair(op.name, function.name()).breaker;
+    Candidacy candidacy{entry, standing(op, *entry, function.name(), found.policy), std::nullopt};
+    if (candidacy.standing.state.empty()) candidacy.candidate = candidate_of(op, *entry, function.name());
     found.candidates.push_back(std::move(candidacy));
   }
   return found;

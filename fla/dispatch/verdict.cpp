@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 
 namespace fla {
 
@@ -42,7 +43,9 @@ std::string Verdict::reason() const {
 }
 
 bool operator==(const Verdict& a, const Verdict& b) {
-  if (a.ok() || b.ok()) return a.ok() == b.ok();
+  if (a.ok() || b.ok()) {
+    return a.ok() == b.ok() && a.count_ == b.count_ && std::memcmp(a.carried_, b.carried_, a.count_) == 0;
+  }
   return a.text_ == b.text_ && a.line_ == b.line_ && std::ranges::equal(a.values(), b.values());
 }
 

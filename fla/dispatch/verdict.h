@@ -3,9 +3,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "fla/core/device.h"
 #include "fla/core/dtype.h"
@@ -50,12 +53,14 @@ struct ReasonText {
       : text(wording), file(at_file), line(at_line) {}
 };
 
-/// A verifier's answer: yes, or no with a reason. Making one never allocates.
+/// A verifier's answer: yes, or no with a reason. A yes may carry a small value to the run of the call, so
+/// that what the verifier worked out need not be worked out again. Making one never allocates.
 class [[nodiscard]] Verdict {
  public:
   static constexpr std::size_t kMaxValues = 3;
+  static constexpr std::size_t kMaxCarried = kMaxValues * sizeof(ReasonValue);  ///< bytes
 
-  Verdict() : text_(nullptr) {}
+  Verdict() : text_(nullptr), count_(0) {}
   template <class... Values>
   explicit Verdict(ReasonText reason, Values... values)
       : text_(reason.text),
@@ -74,6 +79,26 @@ class [[nodiscard]] Verdict {
     return verdict;
   }
 
+  /// A yes that carries a value.
+  template <class Value>
+  static Verdict carrying(const Value& value) {
+    // Without padding: verdicts are compared by their bytes.
+    static_assert(std::has_unique_object_representations_v<Value> && sizeof(Value) <= kMaxCarried);
+    Verdict verdict;
+    verdict.count_ = sizeof(Value);
+    std::memcpy(verdict.carried_, &value, sizeof(Value));
+    return verdict;
+  }
+  /// What a yes carries, when that is a Value; values are told apart by their sizes.
+  template <class Value>
+  std::optional<Value> carried() const {
+    static_assert(std::is_trivially_copyable_v<Value> && sizeof(Value) <= kMaxCarried);
+    if (!ok() || count_ != sizeof(Value)) return std::nullopt;
+    Value value{};
+    std::memcpy(&value, carried_, sizeof(Value));
+    return value;
+  }
+
   bool ok() const { return text_ == nullptr; }
   explicit operator bool() const { return ok(); }
   /// Whether there is no answer because the verifier failed; not ok, either.
@@ -90,15 +115,23 @@ class [[nodiscard]] Verdict {
   FLA_API friend bool operator==(const Verdict& a, const Verdict& b);
 
  private:
-  const char* text_;  // null: accepted, and nothing else is set
+  const char* text_;  // null: accepted; only count_ and what is carried are set then
   const char* file_;
   unsigned line_;
   bool failed_;
-  std::uint8_t count_;
-  ReasonValue values_[kMaxValues];
+  std::uint8_t count_;  // of the values, or the bytes that are carried
+  union {
+    ReasonValue values_[kMaxValues];
+    std::byte carried_[kMaxCarried];
+  };
 };
 
 inline Verdict accept() { return Verdict(); }
+/// accept(route): the run of the call gets the value, see BaseBackend.
+template <class Value>
+Verdict accept(const Value& value) {
+  return Verdict::carrying(value);
+}
 
 /// refuse("requires K=128, got {}", K): the caller's place is remembered.
 template <class... Values>
@@ -107,3 +140,14 @@ Verdict refuse(ReasonText reason, Values... values) {
 }
 
 }  // namespace fla
+
+/// In a verifier, a check with its reason: FLA_REFUSE_IF(K != 128, "requires K=128, got {}", K);
+#define FLA_REFUSE_IF(condition, ...)                 \
+  do {                                                \
+    if (condition) return ::fla::refuse(__VA_ARGS__); \
+  } while (false)
+/// … and a part that has a verdict of its own: FLA_VERIFY(verify_sizes(args));
+#define FLA_VERIFY(part)                                                                  \
+  do {                                                                                    \
+    if (const ::fla::Verdict fla_verdict = (part); !fla_verdict.ok()) return fla_verdict; \
+  } while (false)

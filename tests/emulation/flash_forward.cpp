@@ -204,9 +204,8 @@ ForwardResult run(const Forward& forward, const Options& options) {
   const KdaCall call = placed.call();
   const std::int32_t items = flash_kda::items_of(call);
 
-  const flash_kda::Route route{.together = forward.streams > 0,
-                               .streams = forward.streams > 0 ? forward.streams : items,
-                               .depth = forward.depth,
+  const flash_kda::Route route{.streams = forward.streams > 0 ? forward.streams : items,
+                               .depth = forward.streams > 0 ? forward.depth : 0,
                                .prep_blocks = forward.prep_blocks,
                                .segments = forward.segments};
   const std::size_t bytes = flash_kda::workspace_of(call, route, nullptr).bytes;
@@ -252,7 +251,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
                is_bf16 ? flash_kda::forward<Half16::bf16>(given, smem)
                        : flash_kda::forward<Half16::f16>(given, smem);
              },
-         .resident = route.together ? 0u : 2u});
+         .resident = route.together() ? 0u : 2u});
   };
   if (flash_kda::planned(call) || route.depth > 0)
     add({.name = "plan",
@@ -260,7 +259,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
          .threads = flash_kda::kPlanThreads,
          .shared_bytes = flash_kda::kPlanShared,
          .body = [&](Smem smem) { flash_kda::plan(workspace.plan, smem); }});
-  if (route.together) {
+  if (route.together()) {
     add_forward("forward", params, route.streams + route.prep_blocks, route.streams);
   } else {
     if (call.T > 0) add_forward("prep", params, route.prep_blocks, 0);

@@ -318,10 +318,7 @@ void check_plan(const Packing& packing) {
   call.HV = packing.HV;
   call.cu_seqlens.data = starts.data();
   const std::int32_t items = flash_kda::items_of(call), streams = packing.streams ? packing.streams : items;
-  const flash_kda::Route route{.together = packing.streams > 0,
-                               .streams = streams,
-                               .depth = packing.streams > 0 ? 2 : 0,
-                               .prep_blocks = 1};
+  const flash_kda::Route route{.streams = streams, .depth = packing.streams > 0 ? 2 : 0, .prep_blocks = 1};
   const auto memory = device.buffer<std::byte>(
       "workspace", (flash_kda::workspace_of(call, route, nullptr).bytes + 255) / 256 * 256);
   const flash_kda::Workspace workspace = flash_kda::workspace_of(call, route, memory.data());

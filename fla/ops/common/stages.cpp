@@ -8,7 +8,7 @@
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
 #include "fla/dispatch/dispatch.h"
-#include "fla/dispatch/registry_state.h"
+#include "fla/dispatch/takers.h"
 #include "fla/ops/common/gate.h"
 #include "fla/ops/common/norm.h"
 #include "fla/ops/common/rows.h"
@@ -114,12 +114,11 @@ DISPATCH("common", StageResult, solve_tril, const SolveTrilArgs& args) {
 }
 
 StageSet StageSet::in_force() {
-  const dispatch::Registry& registry = dispatch::Registry::instance();
   for (;;) {
-    const std::uint64_t generation = registry.generation();
+    const std::uint64_t generation = dispatch::generation();
     StageSet set{dispatch::Stage(l2_norm_function), dispatch::Stage(gate_function),
                  dispatch::Stage(solve_tril_function)};
-    if (registry.generation() == generation) return set;
+    if (dispatch::generation() == generation) return set;
   }
 }
 

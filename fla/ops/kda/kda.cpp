@@ -4,7 +4,7 @@
 
 #include "fla/core/errors.h"
 #include "fla/dispatch/dispatch.h"
-#include "fla/dispatch/registry_state.h"
+#include "fla/dispatch/takers.h"
 #include "fla/ops/kda/kda_chunk.h"
 #include "fla/ops/kda/kda_cuda.h"
 #include "fla/ops/kda/kda_recurrence.h"
@@ -38,14 +38,10 @@ std::size_t workspace_size(const KdaArgs& args) {
   std::size_t bytes = workspace_size_cuda(args);
   KdaArgs without = args;  // a verifier may refuse a workspace that is too small for it
   without.workspace = {};
-  for (const auto& entry : dispatch::Registry::instance().available("kda")) {
-    const auto* backend = dynamic_cast<const KdaBackend*>(entry->backend.get());
+  for (const dispatch::Taker& taker : dispatch::takers_of("kda", without)) {
+    const auto* backend = dynamic_cast<const KdaBackend*>(taker.backend.get());
     if (backend == nullptr) continue;  // a lambda: asks for none
-    for (const dispatch::Slot& slot : entry->slots) {
-      if (slot.run == nullptr) continue;
-      if (dispatch::ask({slot.verify, slot.run, entry->backend.get(), nullptr, 0}, &without).ok())
-        bytes = std::max(bytes, backend->workspace_size(slot.function, without));
-    }
+    bytes = std::max(bytes, backend->workspace_size(taker.function, without));
   }
   return bytes;
 }

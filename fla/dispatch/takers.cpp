@@ -1,0 +1,26 @@
+#include "fla/dispatch/takers.h"
+
+#include "fla/dispatch/registry_state.h"
+
+namespace fla::dispatch {
+
+std::vector<Taker> takers_of(std::string_view op, const std::type_info& args_type, const void* args) {
+  std::vector<Taker> found;
+  const auto [entries, functions] = Registry::instance().available(op);
+  for (const auto& entry : entries) {
+    for (const FunctionBase* function : functions) {
+      const Slot* slot = entry->slot(function->name());
+      if (slot == nullptr || slot->run == nullptr || *function->description().args_type != args_type)
+        continue;
+      const Verdict verdict = ask({slot->verify, slot->run, entry->backend.get(), nullptr, 0}, args);
+      if (!verdict.ok()) continue;
+      found.push_back(
+          {std::shared_ptr<const BaseBackend>(entry, entry->backend.get()), function->name(), verdict});
+    }
+  }
+  return found;
+}
+
+std::uint64_t generation() { return Registry::instance().generation(); }
+
+}  // namespace fla::dispatch
