@@ -28,31 +28,28 @@ bool is_contiguous_block(const TensorView& state) {
 }
 
 Verdict verify(const KdaArgs& args) {
-  if (!args.q.device().is_cpu()) return refuse("requires CPU tensors, got {}", args.q.device());
-  if (!has_contiguous_channels(args.q))
-    return refuse("requires contiguous channels in q, got stride {}", args.q.stride(3));
-  if (!has_contiguous_channels(args.k))
-    return refuse("requires contiguous channels in k, got stride {}", args.k.stride(3));
-  if (!has_contiguous_channels(args.v))
-    return refuse("requires contiguous channels in v, got stride {}", args.v.stride(3));
-  if (!has_contiguous_channels(args.g))
-    return refuse("requires contiguous channels in g, got stride {}", args.g.stride(3));
-  if (args.out.defined() && !has_contiguous_channels(args.out)) {
-    return refuse("requires contiguous channels in out, got stride {}", args.out.stride(3));
-  }
+  FLA_REFUSE_IF(!args.q.device().is_cpu(), "requires CPU tensors, got {}", args.q.device());
+  FLA_REFUSE_IF(!has_contiguous_channels(args.q), "requires contiguous channels in q, got stride {}",
+                args.q.stride(3));
+  FLA_REFUSE_IF(!has_contiguous_channels(args.k), "requires contiguous channels in k, got stride {}",
+                args.k.stride(3));
+  FLA_REFUSE_IF(!has_contiguous_channels(args.v), "requires contiguous channels in v, got stride {}",
+                args.v.stride(3));
+  FLA_REFUSE_IF(!has_contiguous_channels(args.g), "requires contiguous channels in g, got stride {}",
+                args.g.stride(3));
+  FLA_REFUSE_IF(args.out.defined() && !has_contiguous_channels(args.out),
+                "requires contiguous channels in out, got stride {}", args.out.stride(3));
   if (const TensorView& state = args.initial_state; state.defined()) {
-    if (state.dtype() != DType::f32) return refuse("requires an f32 initial_state, got {}", state.dtype());
-    if (!is_contiguous_block(state)) {
-      return refuse("requires contiguous states in initial_state, got strides {} and {}", state.stride(2),
-                    state.stride(3));
-    }
+    FLA_REFUSE_IF(state.dtype() != DType::f32, "requires an f32 initial_state, got {}", state.dtype());
+    FLA_REFUSE_IF(!is_contiguous_block(state),
+                  "requires contiguous states in initial_state, got strides {} and {}", state.stride(2),
+                  state.stride(3));
   }
   if (const TensorView& state = args.final_state; state.defined()) {
-    if (state.dtype() != DType::f32) return refuse("requires an f32 final_state, got {}", state.dtype());
-    if (!is_contiguous_block(state)) {
-      return refuse("requires contiguous states in final_state, got strides {} and {}", state.stride(2),
-                    state.stride(3));
-    }
+    FLA_REFUSE_IF(state.dtype() != DType::f32, "requires an f32 final_state, got {}", state.dtype());
+    FLA_REFUSE_IF(!is_contiguous_block(state),
+                  "requires contiguous states in final_state, got strides {} and {}", state.stride(2),
+                  state.stride(3));
   }
   return accept();
 }

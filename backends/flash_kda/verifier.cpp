@@ -16,58 +16,57 @@ constexpr std::int64_t kMostChunks = (std::int64_t{1} << 31) - 1;  // of all hea
 constexpr float kWeakestBound = -1e-30f;                           // its inverse is a factor
 
 Verdict verify_rows(const char* name, const TensorView& rows) {
-  if (const Verdict verdict = cuda::verify_channels(name, rows); !verdict.ok()) return verdict;
+  FLA_VERIFY(cuda::verify_channels(name, rows));
   const auto size = static_cast<std::int64_t>(size_of(rows.dtype()));
   for (const int axis : {0, 1, 2}) {
     const std::int64_t stride = rows.stride(axis);
     if (rows.size(axis) <= 1) continue;
-    if (stride <= 0 || stride >= kFarthest / size)
-      return refuse("requires strides above 0 and below 2^40 bytes in {}, got {}", name, stride);
-    if (stride * size % kAlignment != 0)
-      return refuse("requires strides that are multiples of 16 bytes in {}, got {}", name, stride);
+    FLA_REFUSE_IF(stride <= 0 || stride >= kFarthest / size,
+                  "requires strides above 0 and below 2^40 bytes in {}, got {}", name, stride);
+    FLA_REFUSE_IF(stride * size % kAlignment != 0,
+                  "requires strides that are multiples of 16 bytes in {}, got {}", name, stride);
   }
   return accept();
 }
 
 Verdict verify_dtypes(const KdaArgs& args) {
-  if (const Verdict verdict = cuda::verify_16_bits(args); !verdict.ok()) return verdict;
-  if (const Verdict verdict = cuda::verify_dtype_of_q("g", args.g, args.q.dtype()); !verdict.ok())
-    return verdict;
+  FLA_VERIFY(cuda::verify_16_bits(args));
+  FLA_VERIFY(cuda::verify_dtype_of_q("g", args.g, args.q.dtype()));
   return cuda::verify_f32_states(args);
 }
 
 Verdict verify_sizes(const KdaArgs& args) {
   const KdaSizes sizes = sizes_of(args);
   const bool packed = args.cu_seqlens.defined();
-  if (sizes.K != kHead && sizes.K != kHead / 2) return refuse("requires K=64 or K=128, got {}", sizes.K);
-  if (sizes.V != kHead && sizes.V != kHead / 2) return refuse("requires V=64 or V=128, got {}", sizes.V);
-  if (sizes.T > kMostTokens) return refuse("requires fewer than 2^31-64 tokens, got {}", sizes.T);
-  if (packed && sizes.N > kMostSequences)
-    return refuse("requires at most 8192 packed sequences, got {}", sizes.N);
-  if (sizes.N > kMostChunks / std::max<std::int64_t>(sizes.HV, 1))
-    return refuse("requires fewer than 2^31 value heads in all sequences, got {} in each of {}", sizes.HV,
-                  sizes.N);
+  FLA_REFUSE_IF(sizes.K != kHead && sizes.K != kHead / 2, "requires K=64 or K=128, got {}", sizes.K);
+  FLA_REFUSE_IF(sizes.V != kHead && sizes.V != kHead / 2, "requires V=64 or V=128, got {}", sizes.V);
+  FLA_REFUSE_IF(sizes.T > kMostTokens, "requires fewer than 2^31-64 tokens, got {}", sizes.T);
+  FLA_REFUSE_IF(packed && sizes.N > kMostSequences, "requires at most 8192 packed sequences, got {}",
+                sizes.N);
+  FLA_REFUSE_IF(sizes.N > kMostChunks / std::max<std::int64_t>(sizes.HV, 1),
+                "requires fewer than 2^31 value heads in all sequences, got {} in each of {}", sizes.HV,
+                sizes.N);
   // A packed sequence's last chunk may be short.
   const std::int64_t chunks =
       packed ? sizes.T / kChunk + sizes.N : sizes.N * ((sizes.T + kChunk - 1) / kChunk);
-  if (chunks * sizes.HV > kMostChunks)
-    return refuse("requires fewer than 2^31 chunks of 64 tokens in all heads, got {}", chunks * sizes.HV);
+  FLA_REFUSE_IF(chunks * sizes.HV > kMostChunks,
+                "requires fewer than 2^31 chunks of 64 tokens in all heads, got {}", chunks * sizes.HV);
   return accept();
 }
 
 }  // namespace
 
 Verdict verify(const KdaArgs& args, const CudaDevice* device) {
-  if (const Verdict verdict = cuda::verify_device(args, device, kDevices); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_sizes(args); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_dtypes(args); !verdict.ok()) return verdict;
-  if (args.use_gate_in_kernel && args.lower_bound && *args.lower_bound > kWeakestBound)
-    return refuse("requires a lower_bound of at most -1e-30, got {}", *args.lower_bound);
+  FLA_VERIFY(cuda::verify_device(args, device, kDevices));
+  FLA_VERIFY(verify_sizes(args));
+  FLA_VERIFY(verify_dtypes(args));
+  FLA_REFUSE_IF(args.use_gate_in_kernel && args.lower_bound && *args.lower_bound > kWeakestBound,
+                "requires a lower_bound of at most -1e-30, got {}", *args.lower_bound);
   if (args.q.size(1) == 0) return accept();  // no rows are read
-  if (const Verdict verdict = verify_rows("q", args.q); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_rows("k", args.k); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_rows("v", args.v); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_rows("g", args.g); !verdict.ok()) return verdict;
+  FLA_VERIFY(verify_rows("q", args.q));
+  FLA_VERIFY(verify_rows("k", args.k));
+  FLA_VERIFY(verify_rows("v", args.v));
+  FLA_VERIFY(verify_rows("g", args.g));
   return args.out.defined() ? verify_rows("out", args.out) : accept();
 }
 

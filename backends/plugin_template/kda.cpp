@@ -105,19 +105,18 @@ KdaResult run(const KdaArgs& args) {
 /// Everything that the kernel above cannot do, each with its reason. No test of a tensor's contents, no
 /// allocation.
 Verdict verify(const KdaArgs& args) {
-  if (!args.q.device().is_cpu()) return refuse("requires tensors on cpu, got {}", args.q.device());
+  FLA_REFUSE_IF(!args.q.device().is_cpu(), "requires tensors on cpu, got {}", args.q.device());
   for (const TensorView* tensor : {&args.q, &args.k, &args.v, &args.g, &args.beta}) {
-    if (tensor->dtype() != DType::f32) return refuse("requires f32 tensors, got {}", tensor->dtype());
+    FLA_REFUSE_IF(tensor->dtype() != DType::f32, "requires f32 tensors, got {}", tensor->dtype());
   }
   for (const TensorView* state : {&args.initial_state, &args.final_state}) {
-    if (state->defined() && state->dtype() != DType::f32)
-      return refuse("requires f32 states, got {}", state->dtype());
+    FLA_REFUSE_IF(state->defined() && state->dtype() != DType::f32, "requires f32 states, got {}",
+                  state->dtype());
   }
-  if (args.q.size(3) > kMaxChannels) return refuse("requires K<={}, got {}", kMaxChannels, args.q.size(3));
-  if (args.v.size(3) > kMaxChannels) return refuse("requires V<={}, got {}", kMaxChannels, args.v.size(3));
-  if (args.use_gate_in_kernel) return refuse("requires decays as they are: has no use_gate_in_kernel");
-  if (args.use_beta_sigmoid_in_kernel)
-    return refuse("requires beta as it is: has no use_beta_sigmoid_in_kernel");
+  FLA_REFUSE_IF(args.q.size(3) > kMaxChannels, "requires K<={}, got {}", kMaxChannels, args.q.size(3));
+  FLA_REFUSE_IF(args.v.size(3) > kMaxChannels, "requires V<={}, got {}", kMaxChannels, args.v.size(3));
+  FLA_REFUSE_IF(args.use_gate_in_kernel, "requires decays as they are: has no use_gate_in_kernel");
+  FLA_REFUSE_IF(args.use_beta_sigmoid_in_kernel, "requires beta as it is: has no use_beta_sigmoid_in_kernel");
   return accept();
 }
 

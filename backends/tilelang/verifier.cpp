@@ -15,24 +15,24 @@ constexpr std::int64_t kFarthestToken = std::int64_t{1} << 25;  // elements; 64 
 constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;  // of a grid
 
 Verdict verify_rows(const char* name, const TensorView& rows) {
-  if (const Verdict verdict = cuda::verify_channels(name, rows); !verdict.ok()) return verdict;
+  FLA_VERIFY(cuda::verify_channels(name, rows));
   for (const int axis : {0, 1, 2}) {
-    if (rows.size(axis) > 1 && rows.stride(axis) % 8 != 0)
-      return refuse("requires strides that are multiples of 8 in {}, got {}", name, rows.stride(axis));
+    FLA_REFUSE_IF(rows.size(axis) > 1 && rows.stride(axis) % 8 != 0,
+                  "requires strides that are multiples of 8 in {}, got {}", name, rows.stride(axis));
   }
   return accept();
 }
 
 Verdict verify_dtypes(const KdaArgs& args) {
-  if (const Verdict verdict = cuda::verify_16_bits(args); !verdict.ok()) return verdict;
+  FLA_VERIFY(cuda::verify_16_bits(args));
   const auto verify_parameter = [&](const char* name, const TensorView& tensor) {
     return cuda::verify_dtype_of_q(name, tensor, args.q.dtype());
   };
-  if (const Verdict verdict = verify_parameter("g", args.g); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_parameter("beta", args.beta); !verdict.ok()) return verdict;
+  FLA_VERIFY(verify_parameter("g", args.g));
+  FLA_VERIFY(verify_parameter("beta", args.beta));
   if (args.use_gate_in_kernel) {
-    if (const Verdict verdict = verify_parameter("A_log", args.A_log); !verdict.ok()) return verdict;
-    if (const Verdict verdict = verify_parameter("dt_bias", args.dt_bias); !verdict.ok()) return verdict;
+    FLA_VERIFY(verify_parameter("A_log", args.A_log));
+    FLA_VERIFY(verify_parameter("dt_bias", args.dt_bias));
   }
   return cuda::verify_f32_states(args);
 }
@@ -40,37 +40,37 @@ Verdict verify_dtypes(const KdaArgs& args) {
 Verdict verify_sizes(const KdaArgs& args) {
   const KdaSizes sizes = sizes_of(args);
   const bool packed = args.cu_seqlens.defined();
-  if (sizes.K != 64 && sizes.K != 128 && sizes.K != 256)
-    return refuse("requires K=64, K=128 or K=256, got {}", sizes.K);
-  if (sizes.V % kColumns != 0) return refuse("requires a V that is a multiple of 64, got {}", sizes.V);
-  if (sizes.T > kMostTokens) return refuse("requires fewer than 2^31-192 tokens, got {}", sizes.T);
+  FLA_REFUSE_IF(sizes.K != 64 && sizes.K != 128 && sizes.K != 256, "requires K=64, K=128 or K=256, got {}",
+                sizes.K);
+  FLA_REFUSE_IF(sizes.V % kColumns != 0, "requires a V that is a multiple of 64, got {}", sizes.V);
+  FLA_REFUSE_IF(sizes.T > kMostTokens, "requires fewer than 2^31-192 tokens, got {}", sizes.T);
   const std::int64_t columns = sizes.V / kColumns;
-  if (sizes.N > kMostBlocks / std::max<std::int64_t>(sizes.HV * columns, 1))
-    return refuse(
-        "requires fewer than 2^31 blocks of 64 values in all heads of all sequences, got {} in each of {}",
-        sizes.HV * columns, sizes.N);
+  FLA_REFUSE_IF(
+      sizes.N > kMostBlocks / std::max<std::int64_t>(sizes.HV * columns, 1),
+      "requires fewer than 2^31 blocks of 64 values in all heads of all sequences, got {} in each of {}",
+      sizes.HV * columns, sizes.N);
   // A packed sequence's last chunk may be short.
   const std::int64_t chunks =
       packed ? sizes.T / kChunk + sizes.N : sizes.N * ((sizes.T + kChunk - 1) / kChunk);
-  if (chunks > kMostBlocks / std::max<std::int64_t>(sizes.HV, 1))
-    return refuse("requires fewer than 2^31 chunks of 64 tokens in all heads, got {} in each of {}", chunks,
-                  sizes.HV);
+  FLA_REFUSE_IF(chunks > kMostBlocks / std::max<std::int64_t>(sizes.HV, 1),
+                "requires fewer than 2^31 chunks of 64 tokens in all heads, got {} in each of {}", chunks,
+                sizes.HV);
   return accept();
 }
 
 }  // namespace
 
 Verdict verify(const KdaArgs& args, const CudaDevice* device) {
-  if (const Verdict verdict = cuda::verify_device(args, device, kDevices); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_sizes(args); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_dtypes(args); !verdict.ok()) return verdict;
+  FLA_VERIFY(cuda::verify_device(args, device, kDevices));
+  FLA_VERIFY(verify_sizes(args));
+  FLA_VERIFY(verify_dtypes(args));
   if (args.q.size(1) == 0) return accept();  // no rows are read
-  if (const Verdict verdict = verify_rows("q", args.q); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_rows("k", args.k); !verdict.ok()) return verdict;
-  if (const Verdict verdict = verify_rows("v", args.v); !verdict.ok()) return verdict;
-  if (const std::int64_t stride = args.g.stride(1);
-      args.g.size(1) > 1 && (stride >= kFarthestToken || stride <= -kFarthestToken))
-    return refuse("requires tokens of g less than 2^25 elements apart, got {}", stride);
+  FLA_VERIFY(verify_rows("q", args.q));
+  FLA_VERIFY(verify_rows("k", args.k));
+  FLA_VERIFY(verify_rows("v", args.v));
+  const std::int64_t stride = args.g.stride(1);
+  FLA_REFUSE_IF(args.g.size(1) > 1 && (stride >= kFarthestToken || stride <= -kFarthestToken),
+                "requires tokens of g less than 2^25 elements apart, got {}", stride);
   return args.out.defined() ? verify_rows("out", args.out) : accept();
 }
 

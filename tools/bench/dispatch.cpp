@@ -88,32 +88,30 @@ class CallBackend : public BaseBackend {
 /// What a real verifier looks at, with one condition that this call meets or not: the lower bound of V. The
 /// check that refuses stands last, so that a refusal costs as much as it can.
 Verdict check(const KdaArgs& args, std::int64_t least_v) {
-  if (!args.q.device().is_cpu()) return refuse("requires a CPU tensor, got {}", args.q.device());
+  FLA_REFUSE_IF(!args.q.device().is_cpu(), "requires a CPU tensor, got {}", args.q.device());
   for (const TensorView* tensor : {&args.q, &args.k, &args.v}) {
-    if (!kFloatTypes.contains(tensor->dtype()))
-      return refuse("requires q, k, v in bf16, f16 or f32, got {}", tensor->dtype());
-    if (tensor->stride(3) != 1)
-      return refuse("requires channels next to each other, got stride {}", tensor->stride(3));
+    FLA_REFUSE_IF(!kFloatTypes.contains(tensor->dtype()), "requires q, k, v in bf16, f16 or f32, got {}",
+                  tensor->dtype());
+    FLA_REFUSE_IF(tensor->stride(3) != 1, "requires channels next to each other, got stride {}",
+                  tensor->stride(3));
   }
-  if (args.g.dtype() != DType::f32 && args.g.dtype() != args.q.dtype()) {
-    return refuse("requires g in f32 or like q, got {}", args.g.dtype());
-  }
-  if (args.g.stride(3) != 1)
-    return refuse("requires channels of g next to each other, got stride {}", args.g.stride(3));
-  if (args.beta.dtype() != DType::f32 && args.beta.dtype() != args.q.dtype()) {
-    return refuse("requires beta in f32 or like q, got {}", args.beta.dtype());
-  }
+  FLA_REFUSE_IF(args.g.dtype() != DType::f32 && args.g.dtype() != args.q.dtype(),
+                "requires g in f32 or like q, got {}", args.g.dtype());
+  FLA_REFUSE_IF(args.g.stride(3) != 1, "requires channels of g next to each other, got stride {}",
+                args.g.stride(3));
+  FLA_REFUSE_IF(args.beta.dtype() != DType::f32 && args.beta.dtype() != args.q.dtype(),
+                "requires beta in f32 or like q, got {}", args.beta.dtype());
   const std::int64_t K = args.q.size(3), V = args.v.size(3);
-  if (K % 8 != 0 || K > 256) return refuse("requires K up to 256 and a multiple of 8, got {}", K);
+  FLA_REFUSE_IF(K % 8 != 0 || K > 256, "requires K up to 256 and a multiple of 8, got {}", K);
   if (args.initial_state.defined()) {
-    if (args.initial_state.dtype() != DType::f32)
-      return refuse("requires a state in f32, got {}", args.initial_state.dtype());
-    if (args.initial_state.stride(3) != 1) return refuse("requires rows of the state next to each other");
+    FLA_REFUSE_IF(args.initial_state.dtype() != DType::f32, "requires a state in f32, got {}",
+                  args.initial_state.dtype());
+    FLA_REFUSE_IF(args.initial_state.stride(3) != 1, "requires rows of the state next to each other");
   }
-  if (args.state_v_first) return refuse("requires states [K, V]");
-  if (args.use_gate_in_kernel && !args.lower_bound)
-    return refuse("requires lower_bound with a gate in the kernel");
-  if (V < least_v) return refuse("requires V of at least {}, got {}", least_v, V);
+  FLA_REFUSE_IF(args.state_v_first, "requires states [K, V]");
+  FLA_REFUSE_IF(args.use_gate_in_kernel && !args.lower_bound,
+                "requires lower_bound with a gate in the kernel");
+  FLA_REFUSE_IF(V < least_v, "requires V of at least {}, got {}", least_v, V);
   return accept();
 }
 

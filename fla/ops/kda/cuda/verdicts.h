@@ -36,10 +36,10 @@ inline Availability available_on(const ComputeCapability& wanted) {
 
 /// `device` is that of the call's tensors; null where there is no such GPU.
 inline Verdict verify_device(const KdaArgs& args, const CudaDevice* device, const ComputeCapability& wanted) {
-  if (args.q.device().is_cpu()) return refuse("requires CUDA tensors, got {}", args.q.device());
-  if (device == nullptr) return refuse("requires a GPU that is there, got {}", args.q.device());
-  if (!wanted.has(*device))
-    return refuse("requires compute capability {}, got {}.{}", wanted.text, device->major, device->minor);
+  FLA_REFUSE_IF(args.q.device().is_cpu(), "requires CUDA tensors, got {}", args.q.device());
+  FLA_REFUSE_IF(device == nullptr, "requires a GPU that is there, got {}", args.q.device());
+  FLA_REFUSE_IF(!wanted.has(*device), "requires compute capability {}, got {}.{}", wanted.text, device->major,
+                device->minor);
   return accept();
 }
 
@@ -51,45 +51,43 @@ inline std::int64_t misalignment(const void* address, std::int64_t alignment) {
 /// Whether a workspace that the caller gives does for a call that takes so many bytes.
 inline Verdict verify_workspace(const Workspace& workspace, std::size_t bytes) {
   if (bytes == 0 || workspace.data == nullptr) return accept();
-  if (workspace.bytes < bytes)
-    return refuse("requires a workspace of {} bytes, got {}", bytes, workspace.bytes);
-  if (const std::int64_t off = misalignment(workspace.data, 256); off != 0)
-    return refuse("requires a workspace aligned to 256 bytes, got an address {} bytes off", off);
+  FLA_REFUSE_IF(workspace.bytes < bytes, "requires a workspace of {} bytes, got {}", bytes, workspace.bytes);
+  const std::int64_t off = misalignment(workspace.data, 256);
+  FLA_REFUSE_IF(off != 0, "requires a workspace aligned to 256 bytes, got an address {} bytes off", off);
   return accept();
 }
 
 /// q, k and v in one type of 16 bits.
 inline Verdict verify_16_bits(const KdaArgs& args) {
   const DType dtype = args.q.dtype();
-  if (dtype != DType::bf16 && dtype != DType::f16) return refuse("requires q in bf16 or f16, got {}", dtype);
-  if (args.k.dtype() != dtype)
-    return refuse("requires k in the dtype of q, {}, got {}", dtype, args.k.dtype());
-  if (args.v.dtype() != dtype)
-    return refuse("requires v in the dtype of q, {}, got {}", dtype, args.v.dtype());
+  FLA_REFUSE_IF(dtype != DType::bf16 && dtype != DType::f16, "requires q in bf16 or f16, got {}", dtype);
+  FLA_REFUSE_IF(args.k.dtype() != dtype, "requires k in the dtype of q, {}, got {}", dtype, args.k.dtype());
+  FLA_REFUSE_IF(args.v.dtype() != dtype, "requires v in the dtype of q, {}, got {}", dtype, args.v.dtype());
   return accept();
 }
 
 /// A tensor, if there is one, in the type of q or in f32.
 inline Verdict verify_dtype_of_q(const char* name, const TensorView& tensor, DType dtype) {
-  if (tensor.defined() && tensor.dtype() != dtype && tensor.dtype() != DType::f32)
-    return refuse("requires {} in the dtype of q, {}, or in f32, got {}", name, dtype, tensor.dtype());
+  FLA_REFUSE_IF(tensor.defined() && tensor.dtype() != dtype && tensor.dtype() != DType::f32,
+                "requires {} in the dtype of q, {}, or in f32, got {}", name, dtype, tensor.dtype());
   return accept();
 }
 
 inline Verdict verify_f32_states(const KdaArgs& args) {
-  if (const TensorView& state = args.initial_state; state.defined() && state.dtype() != DType::f32)
-    return refuse("requires an f32 initial_state, got {}", state.dtype());
-  if (const TensorView& state = args.final_state; state.defined() && state.dtype() != DType::f32)
-    return refuse("requires an f32 final_state, got {}", state.dtype());
+  const TensorView &first = args.initial_state, &last = args.final_state;
+  FLA_REFUSE_IF(first.defined() && first.dtype() != DType::f32, "requires an f32 initial_state, got {}",
+                first.dtype());
+  FLA_REFUSE_IF(last.defined() && last.dtype() != DType::f32, "requires an f32 final_state, got {}",
+                last.dtype());
   return accept();
 }
 
 /// Rows of channels that are read 16 bytes at once, as far as it does not depend on strides between them.
 inline Verdict verify_channels(const char* name, const TensorView& rows) {
-  if (rows.stride(3) != 1)
-    return refuse("requires contiguous channels in {}, got stride {}", name, rows.stride(3));
-  if (const std::int64_t off = misalignment(rows.data(), 16); off != 0)
-    return refuse("requires {} aligned to 16 bytes, got an address {} bytes off", name, off);
+  FLA_REFUSE_IF(rows.stride(3) != 1, "requires contiguous channels in {}, got stride {}", name,
+                rows.stride(3));
+  const std::int64_t off = misalignment(rows.data(), 16);
+  FLA_REFUSE_IF(off != 0, "requires {} aligned to 16 bytes, got an address {} bytes off", name, off);
   return accept();
 }
 
