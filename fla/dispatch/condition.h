@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +10,7 @@
 
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
+#include "fla/dispatch/ranges.h"
 
 /// The conditions of the config file's rules; not installed.
 ///
@@ -36,7 +36,6 @@
 namespace fla::dispatch {
 
 struct ConditionNode;
-struct Fact;
 
 /// A condition that was read. Cheap to copy; immutable.
 class FLA_API Condition {
@@ -67,12 +66,11 @@ class FLA_API ConditionError : public std::runtime_error {
 FLA_API Condition parse_condition(std::string_view text);
 
 /// Throws ConditionError for names that this table does not know, comparisons that make no sense, and
-/// conditions that are too large.
+/// conditions of too many comparisons.
 FLA_API void check_condition(const Condition& condition, ArgumentTable table);
 
-/// All rules that speak of one function, compiled into one table: every fact of a call that some rule asks
-/// for is looked up once, and says which rules it leaves standing. The cost grows with the number of facts,
-/// hardly with the number of rules.
+/// All rules that speak of one function, as one walk over their comparisons: each says where to go on when it
+/// holds and when it does not, from the first rule to the last.
 class FLA_API Decision {
  public:
   /// A null condition always holds. One that check_condition refuses for this table never holds: the rule is
@@ -86,25 +84,17 @@ class FLA_API Decision {
   int first(const void* args) const noexcept;
 
  private:
+  struct Source;
   struct Step;
+  static constexpr int kNoRule = -1;  // where the walk ends when no rule holds; rule i: kNoRule - 1 - i
 
-  std::size_t part_of(const Step& step, std::int64_t value) const noexcept;
-  template <class Take>
-  void for_each_row(std::size_t words, const void* args, Take&& take) const noexcept;
+  std::int64_t value_of(const Source& source, const void* args) const noexcept;
 
-  // A rule is one or several alternatives that hold when all facts lie within their ranges; each alternative
-  // is a bit. `rows_` has, for each fact and each interval between two of its bounds, the alternatives that
-  // such a value leaves standing.
-  static constexpr std::size_t kReadings = 9;
   ArgumentTable table_;
-  std::vector<Step> steps_;                    // sorted by how they are read …
-  std::array<std::size_t, kReadings> ends_{};  // … and where those end that are read in one way
-  std::vector<Fact> others_;
-  std::vector<std::uint32_t> starts_;
-  std::vector<std::int64_t> bounds_;
-  std::vector<std::uint64_t> rows_;
-  std::vector<int> rule_of_;  // by alternative
-  std::size_t words_ = 0;
+  std::vector<Source> sources_;
+  std::vector<Step> steps_;
+  std::vector<Ranges::Range> ranges_;
+  int start_ = kNoRule;
 };
 
 // ---- what a condition is made of

@@ -149,17 +149,6 @@ std::int64_t Fact::value(ArgumentTable table, const void* args) const noexcept {
   return kAbsent;
 }
 
-int Fact::few_values() const {
-  switch (kind) {
-    case Kind::flag:
-    case Kind::is_defined:
-    case Kind::is_given: return 2;
-    case Kind::dtype: return static_cast<int>(DType::i64) + 1;
-    case Kind::device: return static_cast<int>(DeviceType::cuda) + 1;
-    default: return 0;
-  }
-}
-
 Fact difference_of(const Fact& a, const Fact& b) {
   const bool fixed = a.kind == Fact::Kind::size && b.kind == Fact::Kind::size;
   if (!fixed) return {.kind = Fact::Kind::found_difference, .axis = a.axis, .other_axis = b.axis};

@@ -55,9 +55,6 @@ struct Fact {
 
   friend bool operator==(const Fact&, const Fact&) = default;
 
-  /// How many values there can be, 0 first, apart from kAbsent; 0 when they are too many to list.
-  int few_values() const;
-
   /// Reads it off the arguments of a call. Never fails, whatever shapes the tensors have.
   std::int64_t value(ArgumentTable table, const void* args) const noexcept;
 };

@@ -1,7 +1,6 @@
 #include "fla/dispatch/ranges.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace fla::dispatch {
 
@@ -35,26 +34,6 @@ Ranges Ranges::complement() const {
   }
   result.ranges_.push_back({next, kMost});
   return result;
-}
-
-Ranges Ranges::intersection(const Ranges& other) const {
-  Ranges result;
-  auto a = ranges_.begin(), b = other.ranges_.begin();
-  while (a != ranges_.end() && b != other.ranges_.end()) {
-    const std::int64_t first = std::max(a->first, b->first), last = std::min(a->last, b->last);
-    if (first <= last) result.ranges_.push_back({first, last});
-    (a->last < b->last ? a : b)++;
-  }
-  return result;
-}
-
-Ranges Ranges::union_with(const Ranges& other) const {
-  return complement().intersection(other.complement()).complement();
-}
-
-bool Ranges::contains(std::int64_t value) const {
-  const auto next = std::ranges::upper_bound(ranges_, value, {}, &Range::first);
-  return next != ranges_.begin() && value <= std::prev(next)->last;
 }
 
 }  // namespace fla::dispatch

@@ -28,11 +28,8 @@ class FLA_API Ranges {
   static Ranges of(std::vector<Range> ranges);
 
   Ranges complement() const;
-  Ranges intersection(const Ranges& other) const;
-  Ranges union_with(const Ranges& other) const;
 
   bool empty() const { return ranges_.empty(); }
-  bool contains(std::int64_t value) const;
   const std::vector<Range>& ranges() const { return ranges_; }
 
   friend bool operator==(const Ranges&, const Ranges&) = default;

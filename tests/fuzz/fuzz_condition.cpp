@@ -60,7 +60,7 @@ void fuzz_condition(std::string_view text) {
         demand(first_of(turned, args) != first_of(alone, args), "a condition and its opposite agree");
       }
     } catch (const ConditionError&) {
-      // One level deeper, and other alternatives: it may be too large.
+      // One level deeper: it may be too deep.
     }
   } catch (const ConditionError& error) {
     demand(error.offset() <= text.size(), "an error lies behind the end");

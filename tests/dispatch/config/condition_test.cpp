@@ -300,14 +300,15 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"fast == v_first", 8,
               "expected a constant to compare fast with, got v_first; only sizes can be compared with each "
               "other"},
-        Wrong{any_of_pairs(65), 0,
-              "more than 64 alternatives once every 'or' is worked out; write several rules"},
-        Wrong{"fast and (" + any_of_pairs(65) + ")", 10,
-              "more than 64 alternatives once every 'or' is worked out; write several rules"}));
+        Wrong{any_of_pairs(129), 0,
+              "more than 256 comparisons; write 'x in [a, b]' for many values of one name, or several rules"},
+        Wrong{"fast and (" + any_of_pairs(128) + ")", 0,
+              "more than 256 comparisons; write 'x in [a, b]' for many values of one name, or several "
+              "rules"}));
 
-TEST(Condition, MayHave64Alternatives) {
-  EXPECT_TRUE(holds(any_of_pairs(64), {.T = 63, .K = 63}));
-  EXPECT_FALSE(holds(any_of_pairs(64), {.T = 63, .K = 62}));
+TEST(Condition, MayHave256Comparisons) {
+  EXPECT_TRUE(holds(any_of_pairs(128), {.T = 127, .K = 127}));
+  EXPECT_FALSE(holds(any_of_pairs(128), {.T = 127, .K = 126}));
 }
 
 TEST(Condition, KeepsItsText) { EXPECT_EQ(parse_condition("T  <  4").text(), "T  <  4"); }

@@ -190,16 +190,15 @@ TEST(LargeCondition, ThousandsOfRulesAreWorkedOut) {
   EXPECT_EQ(rules.first({.T = 5001}), -1);
 }
 
-TEST(LargeCondition, ThatWouldTakeLongIsRefused) {
+TEST(LargeCondition, WithTooManyComparisonsIsRefused) {
   std::string text = "(T == 0 and H == 1)";
   for (int i = 1; i < 20'000; ++i) text += " or (T == " + std::to_string(2 * i) + " and H == 1)";
   try {
     check_condition(parse_condition(text), RuledArgs::arguments());
-    FAIL() << "it was worked out";
+    FAIL() << "it was accepted";
   } catch (const fla::dispatch::ConditionError& error) {
-    EXPECT_EQ(
-        std::string(error.what()),
-        "takes too long to work out; write 'x in [a, b]' for many values of one name, or several rules");
+    EXPECT_EQ(std::string(error.what()),
+              "more than 256 comparisons; write 'x in [a, b]' for many values of one name, or several rules");
   }
 }
 
@@ -287,11 +286,6 @@ TEST(Decision, AgreesWithPlainRecursionOnRandomRules) {
     const int count = 1 + random.below(30);
     while (static_cast<int>(rules.size()) < count) {
       Said rule = random_condition(random, random.below(4));
-      try {
-        check_condition(parse_condition(rule.text), RuledArgs::arguments());
-      } catch (const fla::dispatch::ConditionError&) {
-        continue;  // too many alternatives
-      }
       texts.push_back(rule.text);
       rules.push_back(std::move(rule));
     }
