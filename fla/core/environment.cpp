@@ -19,7 +19,7 @@ namespace {
 constexpr std::array kVariables{
     Variable{"FLA_DISABLE_BACKEND_DISPATCH", "switch", "0", "bypass all dispatch: the original kernels only"},
     Variable{"FLA_BACKEND_ORDER", "op=backend|backend;op=…", "",
-             "the order for an op; what is not named is left out"},
+             "the backends of an op, in order; unlisted backends are not used"},
     Variable{"FLA_BACKEND_PREFER", "op=backend|backend;op=…", "",
              "these backends of an op are asked first, the others after them"},
     Variable{"FLA_BACKEND_ALLOW", "backend,op.backend,…", "",

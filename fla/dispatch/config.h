@@ -20,7 +20,7 @@
 ///
 ///     [enable]                                    # backend = on or off
 ///     tilelang = false
-///     [order]                                     # op = its backends; what is not named is left out
+///     [order]                                     # op = its backends; unlisted ones are not used
 ///     kda = ["flash_kda", "cpu_simd"]
 ///     [prefer]                                    # op = the backends to ask before its others
 ///     kda = ["tilelang"]
@@ -37,8 +37,8 @@
 ///     order = ["cpu_simd"]                        # and prefer, allow, deny, require, on_failure,
 ///                                                 # disable_dispatch
 ///
-/// Of an op's rules the first whose condition holds counts, on top of the file's other settings; the
-/// environment, set_policy and ScopedPolicy come on top of both. Conditions are made of `and`, `or`, `not`,
+/// Per op, the first matching rule applies, on top of the file's other settings; the environment, set_policy
+/// and ScopedPolicy come on top of both. Conditions are made of `and`, `or`, `not`,
 /// parentheses, == != < <= > >=, and `x in [a, b]`. They may ask for dtype ('bf16', …), device ('cpu',
 /// 'cuda'), the sizes B T H HV K V, N (sequences) and P (slots of states), varlen, the op's flags, its
 /// numbers (alone: whether it is given) and whether an optional tensor is given, all by their names. A rule

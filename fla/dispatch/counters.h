@@ -16,10 +16,11 @@ namespace fla {
 /// What happened to the calls of one function at one backend; "original" is the original kernel.
 struct BackendCounters {
   std::string op, function, backend;
-  std::uint64_t taken = 0;        ///< calls that went to it
-  std::uint64_t failed = 0;       ///< … and that it threw out of
-  std::uint64_t fell_back = 0;    ///< … and that went on to the next backend then
-  std::uint64_t turned_away = 0;  ///< calls that it would have taken and that went past its open breaker
+  std::uint64_t taken = 0;      ///< calls that went to it
+  std::uint64_t failed = 0;     ///< … and that it threw out of
+  std::uint64_t fell_back = 0;  ///< … and that went on to the next backend then
+  std::uint64_t turned_away =
+      0;  ///< calls that it accepted and that were skipped because the breaker was open
   struct Refusal {
     std::string reason;  ///< the wording, values left out
     std::string place;   ///< file:line of the verifier that raised it; empty when the verifier itself failed
@@ -70,7 +71,7 @@ struct CounterCell {
 };
 
 struct Candidate;
-/// Counts a call that goes past an open breaker.
+/// Counts a call that is skipped because the breaker is open.
 FLA_API void count_open(const Candidate& candidate);
 
 }  // namespace dispatch

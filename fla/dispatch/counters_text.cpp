@@ -70,8 +70,7 @@ constexpr std::array kCounters{
     Counter{"fla_backend_fell_back_total", "Failed calls that went on to the next backend.",
             &BackendCounters::fell_back},
     Counter{"fla_backend_turned_away_total",
-            "Calls that went past the backend because its breaker was not closed.",
-            &BackendCounters::turned_away},
+            "Calls that were skipped because the backend's breaker was open.", &BackendCounters::turned_away},
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ enum class OnFailure { raise, fallback };
 struct Policy {
   std::optional<bool> disable_dispatch{};  ///< the original kernels only
   std::map<std::string, bool> enable{};    ///< backend -> on or off; what its toggle variable says
-  std::map<std::string, std::vector<std::string>> order{};  ///< op -> backends; what is not named is left out
+  std::map<std::string, std::vector<std::string>>
+      order{};  ///< op -> backends; unlisted backends are not used
   std::map<std::string, std::vector<std::string>> prefer{};  ///< op -> backends to ask before the others
   std::optional<std::vector<std::string>> allow{};  ///< "backend" or "op.backend"; nothing else is used
   std::optional<std::vector<std::string>> deny{};   ///< "backend" or "op.backend"; never used

@@ -84,7 +84,7 @@ struct KdaResult {
 ///     auto [o, state] = fla::kda({.q = q, .k = k, .v = v, .g = g, .beta = beta, .output_final_state =
 ///     true});
 ///
-/// Views are borrowed for the call: on CUDA until the stream has done it, but for indices on the host. With
+/// Views must outlive the call (on CUDA: the work on the stream, except indices on the host). With
 /// `out`, where a state is asked for `final_state`, and on CUDA `workspace` given, a call allocates nothing
 /// after the first of its size on a thread; only a state that is updated in place while backends take part in
 /// the stages of an original kernel (fla/ops/common/stages.h) is kept apart until the call is done, so that a
