@@ -83,7 +83,7 @@ class Tidy(unittest.TestCase):
         sources, shown = self.asked()
         self.assertEqual(sources, {"a.cpp", "b.cpp"})
         self.assertEqual(shown, {"/a.cpp": [[4, 4]], "/both.h": [[2, 2]], "/inner.h": [[2, 2]]})
-        self.assertIn("not looked at: kernel.cu", done.stdout)
+        self.assertIn("NOT LOOKED AT (kernels, or not compiled in this build): kernel.cu\n", done.stdout)
         self.assertIn("2 sources", done.stdout)
         commands = json.loads((self.root / "build/tidy/compile_commands.json").read_text())
         self.assertEqual([entry for entry in commands if "cmake_pch" in entry["command"]], [])
@@ -96,7 +96,7 @@ class Tidy(unittest.TestCase):
         done = self.tidy("--changed", "HEAD", "--seconds", "0")
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.asked(), (set(), {}))
-        self.assertIn("NOT LOOKED AT within 0 s: a.cpp", done.stdout)
+        self.assertIn("NOT LOOKED AT (no time within 0 s): a.cpp\n", done.stdout)
         self.assertIn("1 left out for want of time", done.stdout)
 
     def test_without_clang_tidy_it_says_that_it_was_left_out(self):
