@@ -7,11 +7,11 @@
 
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
-#include "tests/conformance/device_call.h"
-#include "tests/conformance/kda_agreement.h"
 #include "tests/gpu/gpu.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
+#include "tools/conformance/device_call.h"
+#include "tools/conformance/kda_agreement.h"
 
 /// Tests of one backend that takes chunk_kda on a GPU.
 namespace fla_test {

@@ -1,4 +1,4 @@
-#include "tests/conformance/conformance.h"
+#include "tools/conformance/conformance.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/registry.h"
-#include "tests/core/allocations.h"
+#include "tools/conformance/allocations.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "tests/conformance/device_call.h"
+#include "tools/conformance/device_call.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/conformance/kda_agreement.h"
-#include "tests/conformance/kda_specs.h"
-#include "tests/conformance/pooled_call.h"
-#include "tests/conformance/surrounded.h"
+#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/kda_specs.h"
+#include "tools/conformance/pooled_call.h"
+#include "tools/conformance/surrounded.h"
 
 /// The CPU is a device, too: what stands for a call on a GPU stands for one here.
 namespace {

@@ -9,9 +9,9 @@
 #include "fla/core/threads.h"
 #include "fla/dispatch/registry.h"
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/conformance.h"
-#include "tests/core/allocations.h"
 #include "tools/cases/accuracy.h"
+#include "tools/conformance/allocations.h"
+#include "tools/conformance/conformance.h"
 
 /// Backends that are right but for one argument, which they ignore or misread: each is caught, and the
 /// argument is named.

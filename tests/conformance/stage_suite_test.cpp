@@ -7,7 +7,7 @@
 
 #include "fla/dispatch/function_backend.h"
 #include "fla/ops/common/stages.h"
-#include "tests/conformance/conformance.h"
+#include "tools/conformance/conformance.h"
 
 /// The suite of op common, tested on backends that each have one thing wrong with them.
 namespace {

@@ -15,9 +15,9 @@
 #include "fla/core/threads.h"
 #include "fla/dispatch/registry.h"
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/child.h"
-#include "tests/conformance/conformance.h"
-#include "tests/core/allocations.h"
+#include "tools/conformance/allocations.h"
+#include "tools/conformance/child.h"
+#include "tools/conformance/conformance.h"
 
 /// The suite itself is tested on backends that each have one thing wrong with them. That it passes one with
 /// nothing wrong is in mutation_test.cpp.

@@ -4,8 +4,8 @@
 #include "fla/dispatch/counters.h"
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/policy.h"
-#include "tests/core/allocations.h"
 #include "tests/dispatch/mix.h"
+#include "tools/conformance/allocations.h"
 
 namespace {
 

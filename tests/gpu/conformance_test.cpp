@@ -1,14 +1,14 @@
-#include "tests/conformance/conformance.h"
+#include "tools/conformance/conformance.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "tests/conformance/kda_agreement.h"
-#include "tests/conformance/kda_target.h"
-#include "tests/core/allocations.h"
 #include "tests/gpu/gpu.h"
+#include "tools/conformance/allocations.h"
+#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/kda_target.h"
 
 /// What every backend must show, on the first GPU: backends that serve it, and the original kernels.
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "tests/conformance/device_call.h"
 #include "tests/gpu/gpu.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_reference.h"
+#include "tools/conformance/device_call.h"
 
 namespace fla_test {
 

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "fla/dispatch/policy.h"
-#include "tests/conformance/pooled_call.h"
-#include "tests/conformance/surrounded.h"
-#include "tests/core/allocations.h"
 #include "tests/gpu/counting_allocator.h"
 #include "tests/gpu/cuda_graph.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/allocations.h"
+#include "tools/conformance/pooled_call.h"
+#include "tools/conformance/surrounded.h"
 
 /// Calls inside CUDA graphs, and what they ask the allocator for.
 namespace {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "tests/conformance/pooled_call.h"
-#include "tests/conformance/surrounded.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/pooled_call.h"
+#include "tools/conformance/surrounded.h"
 
 /// cu_seqlens and state indices on the device may hold anything: nobody has looked at them before kernels do.
 namespace {

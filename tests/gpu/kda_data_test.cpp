@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "fla/core/half.h"
-#include "tests/conformance/laid_out.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/random.h"
+#include "tools/conformance/laid_out.h"
 
 /// What the data may be like: how fast it forgets, how large states are.
 namespace {

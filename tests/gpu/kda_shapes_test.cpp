@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/conformance/surrounded.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/surrounded.h"
 
 /// Sizes, packings, strides and grids.
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/pooled_call.h"
-#include "tests/conformance/surrounded.h"
 #include "tests/gpu/allocated_apart.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/pooled_call.h"
+#include "tools/conformance/surrounded.h"
 
 /// A few small calls of every kernel, option and layout: what compute-sanitizer watches, which makes each of
 /// them a hundred times dearer.

@@ -57,7 +57,7 @@ if(TARGET fla_conformance)
   set_target_properties(fla_conformance PROPERTIES EXPORT_NAME conformance)
   set_target_properties(fla_cases PROPERTIES EXPORT_NAME cases)
   install(TARGETS fla_conformance fla_cases EXPORT fla-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(FILES ${PROJECT_SOURCE_DIR}/tests/conformance/conformance.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fla)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/conformance/conformance.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fla)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/golden/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fla/golden
     FILES_MATCHING PATTERN "*.safetensors")
 endif()

@@ -1,4 +1,4 @@
-#include "tests/conformance/conformance.h"
+#include "tools/conformance/conformance.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,8 +10,8 @@
 #include "fla/core/json_line.h"
 #include "fla/dispatch/plugin.h"
 #include "fla/dispatch/registry.h"
-#include "tests/conformance/child.h"
-#include "tests/core/allocations.h"
+#include "tools/conformance/allocations.h"
+#include "tools/conformance/child.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
 #include "tools/fla/settings.h"

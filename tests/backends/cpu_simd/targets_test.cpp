@@ -8,13 +8,13 @@
 #include "fla/core/threads.h"
 #include "fla/dispatch/policy.h"
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/kda_agreement.h"
-#include "tests/conformance/laid_out.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/ops/kda/causality.h"
 #include "tests/ops/kda/pool_run.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
+#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 

@@ -10,12 +10,12 @@
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/policy.h"
 #include "tests/backends/cuda_decode/refusals.h"
-#include "tests/conformance/device_call.h"
-#include "tests/conformance/kda_agreement.h"
 #include "tests/core/error_text.h"
 #include "tests/gpu/gpu.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
+#include "tools/conformance/device_call.h"
+#include "tools/conformance/kda_agreement.h"
 
 namespace {
 

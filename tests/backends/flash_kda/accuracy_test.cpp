@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "tests/backends/flash_kda/flash_test.h"
-#include "tests/conformance/pooled_call.h"
-#include "tests/conformance/surrounded.h"
+#include "tools/conformance/pooled_call.h"
+#include "tools/conformance/surrounded.h"
 
 /// What flash_kda computes, against float64: a bar for every kind of data, and every option and layout.
 namespace {

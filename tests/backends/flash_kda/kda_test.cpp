@@ -11,9 +11,9 @@
 #include "fla/dispatch/policy.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/backends/flash_kda/refusals.h"
-#include "tests/conformance/surrounded.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
+#include "tools/conformance/surrounded.h"
 
 /// flash_kda as a backend: what it takes, what turns it off, what it is given to work in.
 namespace {

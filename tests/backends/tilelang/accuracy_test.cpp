@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "tests/backends/tilelang/tilelang_test.h"
-#include "tests/conformance/pooled_call.h"
-#include "tests/conformance/surrounded.h"
 #include "tools/cases/random.h"
+#include "tools/conformance/pooled_call.h"
+#include "tools/conformance/surrounded.h"
 
 /// What tilelang computes, against float64: a bar for every kind of data and every instance, and every option
 /// and layout.

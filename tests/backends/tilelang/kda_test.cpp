@@ -9,9 +9,9 @@
 #include "fla/dispatch/policy.h"
 #include "tests/backends/tilelang/refusals.h"
 #include "tests/backends/tilelang/tilelang_test.h"
-#include "tests/conformance/surrounded.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
+#include "tools/conformance/surrounded.h"
 
 /// tilelang as a backend: what it takes, what turns it off, what it is given to work in.
 namespace {

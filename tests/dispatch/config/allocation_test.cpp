@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "fla/dispatch/condition.h"
-#include "tests/core/allocations.h"
 #include "tests/dispatch/config/config_in_force.h"
 #include "tests/dispatch/config/ruled.h"
+#include "tools/conformance/allocations.h"
 
 namespace {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "fla/core/threads.h"
-#include "tests/conformance/laid_out.h"
-#include "tests/conformance/stage_reference.h"
 #include "tests/ops/common/random_tensor.h"
 #include "tools/cases/accuracy.h"
+#include "tools/conformance/laid_out.h"
+#include "tools/conformance/stage_reference.h"
 
 namespace {
 

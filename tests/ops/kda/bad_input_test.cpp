@@ -8,9 +8,9 @@
 
 #include "fla/core/errors.h"
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/laid_out.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 

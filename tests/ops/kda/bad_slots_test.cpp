@@ -6,11 +6,11 @@
 #include <string>
 
 #include "fla/core/cuda_devices.h"
-#include "tests/conformance/laid_out.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 

@@ -8,11 +8,11 @@
 #include "fla/dispatch/policy.h"
 #include "fla/dispatch/registry.h"
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/device_call.h"
-#include "tests/conformance/kda_agreement.h"
 #include "tests/core/error_text.h"
 #include "tests/gpu/gpu.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/device_call.h"
+#include "tools/conformance/kda_agreement.h"
 
 namespace {
 

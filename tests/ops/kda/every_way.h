@@ -9,7 +9,7 @@
 #include "fla/dispatch/explain.h"
 #include "fla/dispatch/plan.h"
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/kda_agreement.h"
+#include "tools/conformance/kda_agreement.h"
 
 namespace fla_test {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "fla/core/half.h"
-#include "tests/conformance/kda_agreement.h"
-#include "tests/conformance/laid_out.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
+#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/laid_out.h"
 
 /// Calls on the CPU, of any dtype, whose numbers are very large, very small or not finite.
 namespace fla_test {

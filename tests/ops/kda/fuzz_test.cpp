@@ -8,8 +8,8 @@
 #include "fla/core/threads.h"
 #include "fla/dispatch/counters.h"
 #include "fla/dispatch/registry.h"
-#include "tests/conformance/kda_agreement.h"
 #include "tests/ops/kda/fuzzed_call.h"
+#include "tools/conformance/kda_agreement.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/laid_out.h"
 #include "tools/cases/random.h"
+#include "tools/conformance/laid_out.h"
 
 namespace fla_test {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fla/dispatch/registry.h"
-#include "tests/conformance/kda_agreement.h"
-#include "tests/conformance/kda_target.h"
 #include "tools/cases/case.h"
+#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/kda_target.h"
 
 namespace {
 

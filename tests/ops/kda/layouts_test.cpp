@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "fla/core/half.h"
-#include "tests/conformance/laid_out.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 

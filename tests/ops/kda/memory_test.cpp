@@ -9,10 +9,10 @@
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/policy.h"
 #include "fla/ops/common/stages.h"
-#include "tests/conformance/laid_out.h"
-#include "tests/core/allocations.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/allocations.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 

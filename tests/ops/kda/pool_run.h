@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fla/ops/kda/kda.h"
-#include "tests/conformance/kda_agreement.h"
-#include "tests/conformance/laid_out.h"
+#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/laid_out.h"
 
 namespace fla_test {
 

@@ -7,10 +7,10 @@
 #include "fla/dispatch/function_backend.h"
 #include "fla/dispatch/policy.h"
 #include "fla/ops/common/stages.h"
-#include "tests/conformance/laid_out.h"
 #include "tests/ops/kda/every_way.h"
 #include "tests/ops/kda/pool_run.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 

@@ -15,11 +15,11 @@
 #include "fla/dispatch/function_backend.h"
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/policy.h"
-#include "tests/conformance/laid_out.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"
+#include "tools/conformance/laid_out.h"
 
 /// The stages of the original kernels: who takes them, and under whose settings.
 namespace {

@@ -10,10 +10,10 @@
 #include "backends/tilelang/tilelang.h"
 #include "fla/ops/kda/cuda/call_of.h"
 #include "tests/backends/tilelang/emulation/block.h"
-#include "tests/conformance/kda_agreement.h"
 #include "tests/ops/kda/extremes.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"
+#include "tools/conformance/kda_agreement.h"
 
 /// Every generated kernel, compiled by the C++ compiler and run on the CPU.
 namespace {

@@ -1,0 +1,133 @@
+#include "tools/conformance/device_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fla::conformance {
+namespace {
+
+constexpr std::size_t kMargin = 256;
+constexpr std::size_t kAlignment = 64;
+constexpr std::byte kPoison{0xff};
+
+/// The bytes that a view's elements and what is between them occupy.
+std::span<std::byte> bytes_under(const TensorView& view) {
+  const TensorView::Extent extent = view.extent();
+  return {view.as<std::byte>() + extent.begin, static_cast<std::size_t>(extent.end - extent.begin)};
+}
+
+bool same_memory(const TensorView& a, const TensorView& b) {
+  return a.defined() && b.defined() && a.data() == b.data() && a.dtype() == b.dtype() &&
+         std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
+}
+
+bool is_written(const Argument& argument, const KdaArgs& args) {
+  return argument.kind == ArgumentKind::output || same_memory(argument.tensor(&args), args.final_state);
+}
+
+}  // namespace
+
+SurroundedMemory::SurroundedMemory(Device device, std::size_t bytes, std::size_t misalignment)
+    : device_(device), bytes_(bytes), first_(kMargin + misalignment) {
+  const std::size_t all = (first_ + bytes + kMargin + 3) / 4 * 4;
+  sent_.assign(all, kPoison);
+  memory_ = allocate_on(device, all, {});
+  transfer(sent_, true);
+}
+
+std::byte* SurroundedMemory::data() const { return static_cast<std::byte*>(memory_.get()) + first_; }
+
+void SurroundedMemory::transfer(std::vector<std::byte>& host, bool to_device) const {
+  const auto words = static_cast<std::int64_t>(host.size() / 4);
+  const TensorView here(host.data(), DType::i32, {words});
+  const TensorView there(memory_.get(), DType::i32, {words}, device_);
+  if (to_device) {
+    copy(here, there);
+  } else {
+    copy(there, here);
+  }
+}
+
+void SurroundedMemory::send(std::span<const std::byte> contents) {
+  std::ranges::copy(contents.first(bytes_), sent_.begin() + static_cast<std::ptrdiff_t>(first_));
+  transfer(sent_, true);
+}
+
+std::vector<std::byte> SurroundedMemory::fetch() {
+  found_.resize(sent_.size());
+  transfer(found_, false);
+  const auto begin = found_.begin() + static_cast<std::ptrdiff_t>(first_);
+  return {begin, begin + static_cast<std::ptrdiff_t>(bytes_)};
+}
+
+bool SurroundedMemory::intact_around() const {
+  const auto poison = [](std::byte byte) { return byte == kPoison; };
+  const auto begin = found_.begin() + static_cast<std::ptrdiff_t>(first_);
+  return std::all_of(found_.begin(), begin, poison) &&
+         std::all_of(begin + static_cast<std::ptrdiff_t>(bytes_), found_.end(), poison);
+}
+
+DeviceCall::DeviceCall(const KdaArgs& host, Device device, Indices indices)
+    : device_(device), indices_(indices), host_(host), args_(host) {
+  mirrors_.reserve(KdaArgs::arguments().size());
+  for (const Argument& argument : KdaArgs::arguments()) {
+    if (argument.is_tensor() && argument.tensor(&host).defined()) mirror(argument);
+  }
+  load(host);
+  if (!host.out.defined()) return;
+  const SurroundedMemory& workspace = workspace_.emplace_back(device, workspace_size(args_));
+  args_.workspace = {workspace.data(), workspace.bytes()};
+}
+
+void DeviceCall::mirror(const Argument& argument) {
+  if (argument.kind == ArgumentKind::index && indices_ == Indices::on_host) return;
+  const TensorView& host = argument.tensor(&host_);
+  TensorView& there = argument.tensor(static_cast<void*>(&args_));
+  if (&host == &host_.final_state && same_memory(host, host_.initial_state)) {
+    there = args_.initial_state;
+    return;
+  }
+  const std::span<std::byte> bytes = bytes_under(host);
+  SurroundedMemory memory(device_, bytes.size(), reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment);
+  there =
+      TensorView(memory.data() - host.extent().begin, host.dtype(), host.shape(), host.strides(), device_);
+  mirrors_.push_back({&argument, std::move(memory), is_written(argument, host_)});
+}
+
+void DeviceCall::load(const KdaArgs& host) {
+  host_ = host;
+  damage_.clear();
+  for (Mirror& mirror : mirrors_) mirror.memory.send(bytes_under(mirror.argument->tensor(&host)));
+  if (indices_ == Indices::on_device) return;
+  for (const Argument& argument : KdaArgs::arguments()) {
+    if (argument.kind == ArgumentKind::index)
+      argument.tensor(static_cast<void*>(&args_)) = argument.tensor(&host);
+  }
+}
+
+KdaResult DeviceCall::bring_back(const KdaResult& result) {
+  synchronize(device_, args_.stream);
+  for (Mirror& mirror : mirrors_) {
+    const std::vector<std::byte> bytes = mirror.memory.fetch();
+    const std::string name(mirror.argument->name);
+    if (!mirror.memory.intact_around()) damage_ += "wrote around " + name + "; ";
+    if (!mirror.written) {
+      if (!mirror.memory.intact()) damage_ += "wrote into " + name + "; ";
+    } else if (!bytes.empty()) {
+      std::memcpy(bytes_under(mirror.argument->tensor(&host_)).data(), bytes.data(), bytes.size());
+    }
+  }
+  for (SurroundedMemory& workspace : workspace_) {
+    (void)workspace.fetch();
+    if (!workspace.intact_around()) damage_ += "wrote around the workspace; ";
+  }
+  const auto on_host = [this](const Tensor& there, const TensorView& given, const TensorView& host) {
+    if (!there.defined()) return Tensor();
+    if (given.defined() && there.data() == given.data()) return Tensor::over(host);
+    return copy_to(there, {}, args_.stream);
+  };
+  return {on_host(result.o, args_.out, host_.out),
+          on_host(result.final_state, args_.final_state, host_.final_state)};
+}
+
+}  // namespace fla::conformance

@@ -1,0 +1,99 @@
+#include "tools/conformance/kda_agreement.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "fla/dispatch/registry.h"
+#include "tools/cases/accuracy.h"
+#include "tools/conformance/laid_out.h"
+
+namespace fla::conformance {
+namespace {
+
+struct Allowed {
+  double o, final_state;
+};
+
+Allowed allowed(const KdaResult& result, const KdaArgs& args, DType precision = DType::f32) {
+  const double inputs = std::max({cases::tolerance(args.q.dtype()), cases::tolerance(args.k.dtype()),
+                                  cases::tolerance(args.v.dtype()), cases::tolerance(precision)});
+  double state = inputs;
+  if (result.final_state.defined()) state = std::max(state, cases::tolerance(result.final_state.dtype()));
+  return {inputs, state};
+}
+
+std::string too_far(const char* name, double error, double limit) {
+  if (error <= limit) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "%s is off by %.3g, allowed %.3g; ", name, error, limit);
+  return text;
+}
+
+}  // namespace
+
+cases::KdaReference expected_of(const cases::Case& golden) {
+  cases::KdaReference reference;
+  for (const cases::NamedTensor& expected : golden.expected) {
+    auto& values = expected.name == "o" ? reference.o : reference.final_state;
+    for_each_offset(expected.tensor,
+                    [&](std::int64_t offset) { values.push_back(cases::element(expected.tensor, offset)); });
+  }
+  return reference;
+}
+
+DType precision_of(std::string_view backend) {
+  for (const OpStatus& op : ops()) {
+    if (op.name != "kda") continue;
+    for (const BackendStatus& status : op.backends) {
+      if (status.info.name == backend) return status.info.precision;
+    }
+  }
+  return DType::f32;
+}
+
+std::string disagreement(const KdaResult& result, const cases::KdaReference& reference, const KdaArgs& args,
+                         DType precision) {
+  const bool asked = args.output_final_state || args.final_state.defined();
+  if (asked != result.final_state.defined())
+    return asked ? "gives no final_state; " : "gives a final_state that nobody asked for; ";
+  const Allowed limits = allowed(result, args, precision);
+  const cases::KdaErrors errors = cases::kda_errors(result, reference);
+  return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state);
+}
+
+std::string disagreement(const KdaResult& result, const KdaResult& exact, const KdaArgs& args) {
+  const Allowed limits = allowed(result, args);
+  std::string text = too_far("o", cases::relative_error(result.o, exact.o), 2 * limits.o);
+  if (result.final_state.defined() != exact.final_state.defined())
+    return text + "only one has a final_state; ";
+  if (!result.final_state.defined()) return text;
+  return text + too_far("final_state", cases::relative_error(result.final_state, exact.final_state),
+                        2 * limits.final_state);
+}
+
+bool same_bits(const KdaResult& a, const KdaResult& b) {
+  if (bytes_of(a.o) != bytes_of(b.o) || a.final_state.defined() != b.final_state.defined()) return false;
+  return !a.final_state.defined() || bytes_of(a.final_state) == bytes_of(b.final_state);
+}
+
+std::string describe(const KdaArgs& args) {
+  std::string text;
+  for (const Argument& argument : KdaArgs::arguments()) {
+    if (argument.is_tensor()) {
+      const TensorView& tensor = argument.tensor(&args);
+      if (!tensor.defined()) continue;
+      text += std::string(argument.name) + "=" + std::string(name_of(tensor.dtype())) +
+              shape_text(tensor.shape());
+      if (!tensor.is_contiguous()) text += " strides " + shape_text(tensor.strides());
+      text += " ";
+    } else if (argument.kind == ArgumentKind::number) {
+      if (argument.number(&args))
+        text += std::string(argument.name) + "=" + std::to_string(*argument.number(&args)) + " ";
+    } else if (argument.flag(&args)) {
+      text += std::string(argument.name) + " ";
+    }
+  }
+  return text;
+}
+
+}  // namespace fla::conformance
