@@ -239,8 +239,8 @@ enum class Asker : std::uint8_t { call, observer };
 /// else to the original kernel. A candidate takes a call that its verifier accepts and, where failures fall
 /// back, its breaker lets in.
 template <Asker asker>
-Answer answer_of(const Candidate& candidate, const Snapshot& snapshot, const void* args,
-                 std::size_t args_size) {
+[[gnu::always_inline]] inline Answer answer_of(const Candidate& candidate, const Snapshot& snapshot,
+                                               const void* args, std::size_t args_size) {
   Answer answer{snapshot.check_verifiers ? ask_twice(candidate, args, args_size) : ask(candidate, args)};
   if (!answer.verdict.ok()) {
     answer.kind = Answer::Kind::refuses;
