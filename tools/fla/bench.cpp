@@ -14,8 +14,8 @@
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
 #include "tools/fla/machine.h"
-#include "tools/fla/made_up_call.h"
 #include "tools/fla/peers.h"
+#include "tools/fla/synthetic_call.h"
 
 namespace fla::command {
 namespace {

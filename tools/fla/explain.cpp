@@ -6,8 +6,8 @@
 #include "tools/cases/case.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
-#include "tools/fla/made_up_call.h"
 #include "tools/fla/settings.h"
+#include "tools/fla/synthetic_call.h"
 
 namespace fla::command {
 namespace {
@@ -57,9 +57,9 @@ ExitCode explain_shape(const ExplainOptions& options) {
   const cases::Op& op = cases::find_op(options.op);
   std::vector<OptionalTensor> with;
   for (const std::string& word : options.with) with.push_back(parse_optional_tensor(word));
-  const MadeUpCall call =
-      make_up_call(op, parse_shape(options.shape), parse_dtype(options.dtype), parse_device(options.device),
-                   parse_settings(options.options, "1"), with);
+  const SyntheticCall call =
+      make_synthetic_call(op, parse_shape(options.shape), parse_dtype(options.dtype),
+                          parse_device(options.device), parse_settings(options.options, "1"), with);
   return print(op, options, call.args.get());
 }
 

@@ -1,4 +1,4 @@
-#include "tools/fla/made_up_call.h"
+#include "tools/fla/synthetic_call.h"
 
 #include <algorithm>
 #include <array>
@@ -128,13 +128,13 @@ AxisSizes parse_shape(std::string_view text) {
   return sizes;
 }
 
-MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& given, DType dtype, Device device,
-                        const Settings& options, const std::vector<OptionalTensor>& with) {
+SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, DType dtype, Device device,
+                                  const Settings& options, const std::vector<OptionalTensor>& with) {
   AxisSizes sizes = given;
   const bool packed = sizes[Axis::N] > 0;
   if (!packed) sizes[Axis::N] = sizes[Axis::B];
   if (sizes[Axis::P] < 0) sizes[Axis::P] = sizes[Axis::N];
-  MadeUpCall call{.args = op.make_args(), .memory = {}};
+  SyntheticCall call{.args = op.make_args(), .memory = {}};
   void* const args = call.args.get();
   // Before the tensors: flags decide about shapes.
   for (const auto& [name, value] : options) cases::set_option(op.arguments, args, name, value);

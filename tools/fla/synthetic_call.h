@@ -29,7 +29,7 @@ OptionalTensor parse_optional_tensor(const std::string& word);
 
 /// A call by its shape, to ask about and not to run: its tensors point at no memory, except that indices on
 /// the host are real.
-struct MadeUpCall {
+struct SyntheticCall {
   std::shared_ptr<void> args;
   std::vector<Tensor> memory;
 };
@@ -38,7 +38,7 @@ struct MadeUpCall {
 /// otherwise, indices i64 and on the host. Where N is given there are cu_seqlens, named or not: N packed
 /// sequences, about equally long. An index of slots names the first ones in their order. Throws
 /// InvalidArgument.
-MadeUpCall make_up_call(const cases::Op& op, const AxisSizes& sizes, DType dtype, Device device,
-                        const Settings& options, const std::vector<OptionalTensor>& with);
+SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& sizes, DType dtype, Device device,
+                                  const Settings& options, const std::vector<OptionalTensor>& with);
 
 }  // namespace fla::command
