@@ -23,15 +23,17 @@ using fla_test::MixArgs;
 using fla_test::MixResult;
 using fla_test::taker;
 
-std::string planned(const MixArgs& args = {}) {
+std::string chosen_by_plan(const MixArgs& args = {}) {
   return std::string(fla::plan("mix", "mix_chunk", args).backend());
 }
-std::string explained(const MixArgs& args = {}) { return fla::explain("mix", "mix_chunk", args).selected; }
+std::string chosen_by_explain(const MixArgs& args = {}) {
+  return fla::explain("mix", "mix_chunk", args).selected;
+}
 
 /// Explain and the plan first: a call may change where a breaker stands.
 void expect_all_choose(const std::string& backend) {
-  EXPECT_EQ(explained(), backend);
-  EXPECT_EQ(planned(), backend);
+  EXPECT_EQ(chosen_by_explain(), backend);
+  EXPECT_EQ(chosen_by_plan(), backend);
   EXPECT_EQ(taker(), backend);
 }
 
