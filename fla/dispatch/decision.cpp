@@ -331,12 +331,12 @@ inline std::int64_t Decision::value_of(const Source& source, const void* args) c
   };
   const auto here = [&] { return size_at(source.offset, source.dim, source.plus); };
   const auto there = [&] { return size_at(source.other_offset, source.other_dim, source.other_plus); };
-  const TensorView& its = tensor(source.offset);
+  const auto its = [&]() -> const TensorView& { return tensor(source.offset); };
   switch (source.reading) {
     case Reading::flag: return *reinterpret_cast<const bool*>(begin + source.offset) ? 1 : 0;
-    case Reading::defined: return its.defined() ? 1 : 0;
-    case Reading::dtype: return its.defined() ? static_cast<std::int64_t>(its.dtype()) : kAbsent;
-    case Reading::device: return its.defined() ? static_cast<std::int64_t>(its.device().type) : kAbsent;
+    case Reading::defined: return its().defined() ? 1 : 0;
+    case Reading::dtype: return its().defined() ? static_cast<std::int64_t>(its().dtype()) : kAbsent;
+    case Reading::device: return its().defined() ? static_cast<std::int64_t>(its().device().type) : kAbsent;
     case Reading::size: return here();
     case Reading::size_or_else: {
       const std::int64_t size = here();
