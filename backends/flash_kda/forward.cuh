@@ -49,7 +49,8 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     if (tid == 0) {
       for (std::uint32_t i = 0; i < State::firsts; ++i) {
         mbar_init(smem + State::first_full + 8 * i, 1);
-        mbar_init(smem + State::first_empty + 8 * i, 256 + 4);  // every lane has read, and who scans V
+        mbar_init(smem + State::first_empty + 8 * i,
+                  256 + 4);  // all lanes of the chain, and four warps that scan V
         mbar_init(smem + State::scanned + 8 * i, 4);
       }
       for (int i = 0; i < 2; ++i) {

@@ -16,7 +16,7 @@
 ///            comes of it times 2^e_q.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. A chunk that is not is marked `odd`
-/// by prep, or its V is found strange by warps beside the chain, while the chain multiplies the state. Such a
+/// by prep, or warps beside the chain find its V strange while the chain multiplies the state. Such a
 /// chunk takes another path through the chain, about twice as long. S is looked at where an item begins,
 /// every 16 chunks, and after every chunk that was not plain: with keys of norm 1, beta up to 2 and V below
 /// 2^7, |S / 16| below 2^9 stays below 2^14 for 16 chunks; prep marks chunks with longer keys, larger betas
@@ -83,7 +83,7 @@ FLA_DEVICE bool is_strange(std::uint32_t most) {
   const std::uint32_t low = most & 0xffff, high = most >> 16;
   return !is_plain_value<type>(largest(low > high ? low : high));
 }
-/// Of what a warp of a chain has of V^T.
+/// The same of a chain warp's fragment of V^T.
 template <Half16 type>
 FLA_DEVICE bool is_strange(const std::uint32_t (&v)[16]) {
   std::uint32_t most = 0;
@@ -91,7 +91,8 @@ FLA_DEVICE bool is_strange(const std::uint32_t (&v)[16]) {
   for (int i = 0; i < 16; ++i) most = max_magnitude(most, v[i]);
   return is_strange<type>(most);
 }
-/// Tells in strange[part] whether 32 columns of V are, from 32 `part` on, and `rows` tokens; a warp.
+/// One warp: sets strange[part] to whether columns 32 `part` to 32 `part` + 31 of V are out of the ordinary
+/// in the first `rows` tokens.
 template <Half16 type>
 FLA_DEVICE void scan(Smem values, std::uint32_t part, std::int32_t V, std::int32_t rows, std::uint32_t lane,
                      Smem strange) {

@@ -20,7 +20,7 @@ namespace fla::flash_kda {
 
 struct Part {
   static constexpr std::uint32_t threads = 384;
-  static constexpr std::uint32_t stages = 4;  // as many as there is room for: part waits for memory
+  static constexpr std::uint32_t stages = 4;  // as many as fit
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
                                  odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
   static constexpr std::uint32_t transition = 0;  // [2 halves][128 rows][128 bytes], after the last chunk

@@ -53,8 +53,9 @@ struct State {
                                  read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
   static constexpr std::uint32_t job = bars + 144;      // u32 [8 warps]
-  static constexpr std::uint32_t scanned = bars + 176;  // [firsts]: V has been
-  static constexpr std::uint32_t strange = bars + 208;  // u32 [firsts][4]: whether 32 columns of V are
+  static constexpr std::uint32_t scanned = bars + 176;  // [firsts]: V has been scanned
+  static constexpr std::uint32_t strange =
+      bars + 208;  // u32 [firsts][4]: whether 32 columns of V are strange
   // [2 warpgroups][4 chunks, in turn][plain, odd]: nobody is four chunks ahead of others, for want of stages
   static constexpr std::uint32_t agreement = bars + 256;
   static constexpr std::uint32_t ticks = agreement + 16 * Agreement::bytes;  // probe builds

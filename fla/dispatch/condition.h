@@ -69,8 +69,8 @@ FLA_API Condition parse_condition(std::string_view text);
 /// conditions of too many comparisons.
 FLA_API void check_condition(const Condition& condition, ArgumentTable table);
 
-/// All rules that speak of one function, as one walk over their comparisons: each says where to go on when it
-/// holds and when it does not, from the first rule to the last.
+/// The rules of one function as a walk over their comparisons, from the first rule to the last. Each
+/// comparison names the next one for both outcomes.
 class FLA_API Decision {
  public:
   /// A null condition always holds. One that check_condition refuses for this table never holds: the rule is

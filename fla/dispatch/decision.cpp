@@ -150,14 +150,14 @@ class Resolver {
   std::vector<NamedFact> facts_;
 };
 
-/// Takes a condition apart into comparisons, from the last one to the first: add(limit, yes, no) places one,
-/// after which the walk goes on at `yes` or `no`, and says where it is placed.
+/// Compiles a condition into comparisons, the last one first. add(limit, yes, no) appends a comparison after
+/// which the walk continues at `yes` or `no`, and returns its index.
 template <class Add>
 class Compiler {
  public:
   Compiler(const Resolver& resolver, Add add) : resolver_(resolver), add_(std::move(add)) {}
 
-  /// Where a walk begins that ends at `yes` when the condition holds, at `no` otherwise.
+  /// Returns where the walk starts. It ends at `yes` when the condition holds, at `no` otherwise.
   int compile(const Condition& condition, int yes, int no) {
     begin_ = condition.root().offset;
     left_ = kMostComparisons;
@@ -176,7 +176,7 @@ class Compiler {
   }
 
   /// All children, or with `inverted` all their opposites: `a or b` is `not (not a and not b)`. Comparisons
-  /// of one fact are joined: a long list of them costs a call no more than one.
+  /// of one fact are merged, so that a long list of them costs a call as much as one.
   int compile_all(const ConditionNode& node, int yes, int no, bool inverted) {
     struct Group {
       Fact fact;
@@ -291,7 +291,7 @@ struct Decision::Source {
 /// One comparison: its fact must lie in one of the ranges.
 struct Decision::Step {
   std::uint32_t source;
-  int yes, no;                ///< where to go on: a step, or a result: kNoRule, kNoRule - 1 - rule
+  int yes, no;                ///< the next step, or a result: kNoRule, kNoRule - 1 - rule
   std::uint32_t others, end;  ///< the ranges after the first, ascending, of ranges_
   std::int64_t first, last;   ///< the first range
 };
@@ -313,7 +313,7 @@ Decision::Decision(std::span<const Condition* const> rules, ArgumentTable table)
     try {
       start_ = rules[i] == nullptr ? holds : compiler.compile(*rules[i], holds, start_);
     } catch (const ConditionError&) {
-      // it is about what another function has
+      // the rule is about arguments of another function
     }
   }
 }

@@ -40,6 +40,8 @@ std::uint64_t add_backend(std::string_view op, std::unique_ptr<BaseBackend> back
 
 void remove_backend(std::uint64_t id) { Registry::instance().remove_backend(id); }
 
+std::uint64_t generation() { return Registry::instance().generation(); }
+
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;

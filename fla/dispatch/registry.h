@@ -57,6 +57,9 @@ FLA_API std::uint64_t add_backend(std::string_view op, std::unique_ptr<BaseBacke
                                   std::vector<Slot> slots);
 FLA_API void remove_backend(std::uint64_t id);
 
+/// Grows whenever backends or settings change: lookups between which it did not grow are consistent.
+FLA_API std::uint64_t generation();
+
 }  // namespace dispatch
 
 /// A backend that a program added itself; it leaves when this object goes. Calls that are under way there

@@ -21,6 +21,4 @@ std::vector<Taker> takers_of(std::string_view op, const std::type_info& args_typ
   return found;
 }
 
-std::uint64_t generation() { return Registry::instance().generation(); }
-
 }  // namespace fla::dispatch

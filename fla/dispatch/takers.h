@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <typeinfo>
@@ -18,16 +17,14 @@ struct Taker {
   Verdict verdict;
 };
 
-/// Every available backend of the op whose verifier accepts these arguments, once a function that takes such
-/// ones, whatever the settings say. For what has to suit all of them, such as the size of a workspace.
+/// The available backends of the op whose verifiers accept these arguments, one entry per function that takes
+/// arguments of this type. Settings are ignored. For what must suit every backend, such as a workspace's
+/// size.
 FLA_API std::vector<Taker> takers_of(std::string_view op, const std::type_info& args_type, const void* args);
 
 template <class Args>
 std::vector<Taker> takers_of(std::string_view op, const Args& args) {
   return takers_of(op, typeid(Args), &args);
 }
-
-/// Grows whenever backends or settings change. What was looked up while it stayed the same belongs together.
-FLA_API std::uint64_t generation();
 
 }  // namespace fla::dispatch

@@ -187,4 +187,13 @@ TEST(Registration, ChildWorksWhileTheParentsThreadsDispatchAndRegister) {
   EXPECT_EQ(outcomes, std::vector<std::string>(20, "exit 0"));
 }
 
+TEST(Generation, GrowsWithBackendsAndSettings) {
+  const std::uint64_t first = fla::dispatch::generation();
+  const auto backend = add({.name = "generation_new"});
+  const std::uint64_t second = fla::dispatch::generation();
+  EXPECT_GT(second, first);
+  fla::set_policy({});
+  EXPECT_GT(fla::dispatch::generation(), second);
+}
+
 }  // namespace

@@ -52,13 +52,4 @@ TEST(Takers, AreOfAnOpThatExists) {
             "op: expected one of co");
 }
 
-TEST(Generation, GrowsWithBackendsAndSettings) {
-  const std::uint64_t first = fla::dispatch::generation();
-  const auto backend = add({.name = "taker_new"});
-  const std::uint64_t second = fla::dispatch::generation();
-  EXPECT_GT(second, first);
-  fla::set_policy({});
-  EXPECT_GT(fla::dispatch::generation(), second);
-}
-
 }  // namespace

@@ -8,7 +8,7 @@
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
 #include "fla/dispatch/dispatch.h"
-#include "fla/dispatch/takers.h"
+#include "fla/dispatch/registry.h"
 #include "fla/ops/common/gate.h"
 #include "fla/ops/common/norm.h"
 #include "fla/ops/common/rows.h"
