@@ -31,7 +31,6 @@ enum class Barrier : std::uint32_t {
   chains = 8,  ///< both warpgroups wait: nobody reads the stages that the last state or P takes
 
   // ---- part alone
-  strange = 3,     ///< [2 warpgroups] its four warps wait, and learn whether V is strange for one of them
   transition = 6,  ///< [2 warpgroups] its four warps wait: its half of P is there
 
   // ---- combine, plan

@@ -57,9 +57,9 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
         mbar_init(smem + State::rest_full + 8 * i, 1);
         mbar_init(smem + State::rest_empty + 8 * i, 256);
         mbar_init(smem + State::left + 8 * i, 8);
+        mbar_init(smem + State::o_full + 8 * i, 4);
+        mbar_init(smem + State::o_empty + 8 * i, 1);
       }
-      mbar_init(smem + State::o_full, 8);
-      mbar_init(smem + State::o_empty, 1);
       store(smem + State::seen, U2{0, 0});
       mbar_init_fence();
       prefetch(&p.v);
@@ -81,8 +81,9 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       }
     } else {
       registers_down<24>();
-      if (warp == 12) state_stores(p, smem, uniform(role_of(smem)), tid & 31);
-      if (warp == 13 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, role_of(smem));
+      if (warp == 12) state_stores<0>(p, smem, uniform(role_of(smem)), tid & 31);
+      if (warp == 13) state_stores<1>(p, smem, uniform(role_of(smem)), tid & 31);
+      if (warp == 14 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, role_of(smem));
       if (wg == 4) state_scans<type>(p, smem, uniform(role_of(smem)), warp & 3, tid & 31);
     }
   } else {

@@ -83,14 +83,6 @@ FLA_DEVICE bool is_strange(std::uint32_t most) {
   const std::uint32_t low = most & 0xffff, high = most >> 16;
   return !is_plain_value<type>(largest(low > high ? low : high));
 }
-/// The same of a chain warp's fragment of V^T.
-template <Half16 type>
-FLA_DEVICE bool is_strange(const std::uint32_t (&v)[16]) {
-  std::uint32_t most = 0;
-#pragma unroll
-  for (int i = 0; i < 16; ++i) most = max_magnitude(most, v[i]);
-  return is_strange<type>(most);
-}
 /// One warp: sets strange[part] to whether columns 32 `part` to 32 `part` + 31 of V are out of the ordinary
 /// in the first `rows` tokens.
 template <Half16 type>

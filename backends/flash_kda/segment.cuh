@@ -14,18 +14,23 @@
 ///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> four stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
+///             warpgroup 3: scans V (range.cuh) as soon as it comes; then the chain begins with the chunk
+///             registers: 24 + 232 + 232 + 24
 ///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
 ///             accumulators; the sum back
 namespace fla::flash_kda {
 
 struct Part {
-  static constexpr std::uint32_t threads = 384;
+  static constexpr std::uint32_t threads = 512;
   static constexpr std::uint32_t stages = 4;  // as many as fit
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
                                  odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
   static constexpr std::uint32_t transition = 0;  // [2 halves][128 rows][128 bytes], after the last chunk
   static constexpr std::uint32_t bars = stages * stage;
-  static constexpr std::uint32_t full = bars, empty = bars + 8 * stages;  // [stages] each
+  static constexpr std::uint32_t full = bars, empty = bars + 8 * stages,
+                                 scanned = bars + 16 * stages;  // [stages] each
+  static constexpr std::uint32_t strange =
+      bars + 128;  // u32 [stages][4]: whether 32 columns of V are strange
   static constexpr std::uint32_t agreement = bars + 256;  // [2 warpgroups][4 chunks, in turn][plain, odd]
   static constexpr std::uint32_t bytes = bars + 2048;
 };
@@ -46,7 +51,8 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Part::stages; ++i) {
       mbar_init(full + 8 * i, 1);
-      mbar_init(empty + 8 * i, 256);  // every lane has read
+      mbar_init(empty + 8 * i, values ? 256 + 4 : 256);  // all lanes of the chain, and who scans V
+      mbar_init(smem + Part::scanned + 8 * i, 4);
     }
     mbar_init_fence();
     prefetch(&p.v);
@@ -80,8 +86,24 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         if (++at == Part::stages) at = 0, phase ^= 1;
       }
     }
+  } else if (warp >= 12) {
+    registers_down<24>();
+    if (values && needed) {
+      Turn<Part::stages> turn;
+      for (std::int32_t c = segment.first; c < segment.last; ++c, turn.next()) {
+        mbar_wait(full + 8 * turn.at, turn.phase, patience);
+        warp_sync();
+        // A segment that is not an item's last has whole chunks only.
+        scan<type>(smem + turn.at * Part::stage + Part::v, warp & 3, p.call.V, kChunk, lane,
+                   smem + Part::strange + 16 * turn.at);
+        if (lane == 0) {
+          mbar_arrive(smem + Part::scanned + 8 * turn.at);
+          mbar_arrive(empty + 8 * turn.at);
+        }
+      }
+    }
   } else {
-    registers_up<240>();
+    registers_up<232>();
     if (needed) {
       const std::uint32_t wg = (warp >> 2) - 1, w4 = warp & 3, t = lane & 3, local = w4 * 32 + lane;
       const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
@@ -103,8 +125,9 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 
       // The steps of a chunk, by both ways through it, as in state_chain.
       Turn<Part::stages> turn;
+      const Smem come = values ? smem + Part::scanned : full;
       const auto wait = [&] {
-        mbar_wait(full + 8 * turn.at, turn.phase, patience);
+        mbar_wait(come + 8 * turn.at, turn.phase, patience);
         warp_sync();
         return smem + turn.at * Part::stage;
       };
@@ -129,7 +152,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         mbar_arrive(empty + 8 * turn.at);
         turn.next();
       };
-      const auto odd_chunks = [&](volatile float(&held)[96], bool begun, std::int32_t& c) {
+      const auto odd_chunks = [&](volatile float(&held)[64], std::int32_t& c) {
         float x[64];  // 2^gauge S / 16
 #pragma unroll
         for (int i = 0; i < 64; ++i) x[i] = held[i];
@@ -138,22 +161,16 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
           const Agreement agreed = agreement(c, true);
           const Smem stage = wait();
           float y[32];
-          if (begun) {
-#pragma unroll
-            for (int i = 0; i < 32; ++i) y[i] = held[64 + i];
-          } else {
-            const std::int32_t change = look_at_state(agreed, x, gauge);
-            gauge += change;
-            std::uint32_t a[32];
-            pack_state(x, change, a);
-            multiply_state(stage, a, x, y);
-            wgmma_wait<0>();
-            keep(y);
-            F2 gamma[16];
-            load_gamma(stage + Part::gamma, t, gamma);
-            decay(x, gamma, power(change));
-          }
-          begun = false;
+          const std::int32_t change = look_at_state(agreed, x, gauge);
+          gauge += change;
+          std::uint32_t a[32];
+          pack_state(x, change, a);
+          multiply_state(stage, a, x, y);
+          wgmma_wait<0>();
+          keep(y);
+          F2 gamma[16];
+          load_gamma(stage + Part::gamma, t, gamma);
+          decay(x, gamma, power(change));
           std::uint32_t ya[16];
           const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
                                            lane};
@@ -169,38 +186,37 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       for (std::int32_t c = segment.first; c < segment.last;) {
         const std::int32_t next_look = (c & -kLookEvery) + kLookEvery,
                            last = next_look < segment.last ? next_look : segment.last;
-        volatile float held[96];
-        // P begins as the identity, and stays near it.
-        bool odd = values && look_at_state(agreement(c, false), s, 0) != 0, begun = false;
+        volatile float held[64];
+        // P begins as the identity, and stays near it; R of a segment from 1 on begins as zero.
+        bool odd = values && (c > segment.first || segment.index == 0) &&
+                   look_at_state(agreement(c, false), s, 0) != 0;
         if (!odd) {
           for (; c < last; ++c) {
             const Smem stage = wait();
+            std::uint32_t marks = load_u32(stage + Part::odd);
+            if (values) {
+              const U2 strange = load_u32x2(smem + Part::strange + 16 * turn.at + 8 * wg);
+              marks |= strange.x | strange.y;
+            }
             std::uint32_t a[32], v[16], ya[16];
             F2 gamma[16];
             load_gamma(stage + Part::gamma, t, gamma);
             pack_state(s, a);
+            odd = any(marks != 0);
+            if (odd) break;
             decay(s, gamma);
             float y[32];
             multiply_state(stage, a, s, y);
-            odd = any(load_u32(stage + Part::odd) != 0);
-            if (values) {  // a segment that is not an item's last has whole chunks only
+            if (values) {
               const Smem from = stage + Part::v + wg * kTile + fragment;
 #pragma unroll
               for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
-              const bool strange = 64 * wg < static_cast<std::uint32_t>(p.call.V) && is_strange<type>(v);
-              odd |= barrier_any(Barrier::strange + wg, 128, strange);
             } else {
 #pragma unroll
               for (int i = 0; i < 16; ++i) v[i] = 0;
             }
             wgmma_wait<0>();
             keep(y);
-            if (odd) {
-              rarely();
-              hold<64>(held, y);
-              begun = true;
-              break;
-            }
 #pragma unroll
             for (int i = 0; i < 16; ++i) {
               const F2 x = unpack<type>(v[i]);
@@ -214,8 +230,8 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
           if (!odd) continue;
         }
         rarely();
-        hold<0>(held, s);
-        odd_chunks(held, begun, c);
+        hold(held, s);
+        odd_chunks(held, c);
 #pragma unroll
         for (int i = 0; i < 64; ++i) s[i] = held[i];
       }

@@ -6,22 +6,22 @@
 ///     Y = V - K~ S      O = Q^ S + B V      S' = diag(gamma) S + K^r^T Y
 /// in transposed registers, S^T divided by 16 (range of f16), Q^ times 16.
 ///
-///   warpgroup 0      a thread a warp: K~, Q^, gamma by bulk copies and, by TMA, V -> three stages; K^r, B
+///   warpgroup 0      a thread a warp: Q^, K~, gamma by bulk copies and, by TMA, V -> three stages; K^r, B
 ///                    -> two stages; beside prep also: which packets are ready, which have been read.
 ///                    Before an item's packets, and after the last one's, an *opening* goes through the same
 ///                    stages: what the chain has to know, and by TMA the item's first state, three quarters
 ///                    through the three, one through the two
 ///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
 ///       pack S/16 to f16 (A), decay S
-///       wgmma  A K~^T       m64 n64, B K-major
-///       wgmma  A Q^^T       m64 n64, B K-major       meanwhile the O before -> its tile
+///       wgmma  A [Q^ K~]^T  m64 n128, B K-major      meanwhile the O before -> its tile
 ///       Y^T = V^T/16 - ...  (A), V^T by ldmatrix.trans
 ///       wgmma  S += Y^T K^r m64 n128, B MN-major
 ///       wgmma  O += V^T B^T m64 n64, B K-major
 ///                    between items: the first state from the opening's stages, the last one into its place
-///   warpgroup 3      one warp: O from its tile by TMA; where a sequence ends inside a chunk, row by row.
-///                    Another: the last state by TMA; then the opening's stages are free
-///   warpgroup 4      scans V (range.cuh), beside the chain's first products
+///   warpgroup 3      two warps: a half of O each, from its tile by TMA; where a sequence ends inside a
+///   chunk,
+///                    row by row. Another: the last state by TMA; then the opening's stages are free
+///   warpgroup 4      scans V (range.cuh) as soon as it comes; then the chain begins with the chunk
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
@@ -31,8 +31,8 @@ struct State {
   // A packet comes in two parts: what a chunk needs first and is done with first, with V, and the rest. While
   // prep runs beside, a copy takes longer than a chunk.
   static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
-  static constexpr std::uint32_t kt = 0, qh = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
-                                 first = gamma + 1024;
+  // Q^ and K~ in turn, by halves of the channels: one operand with 128 rows
+  static constexpr std::uint32_t qk = 0, v = 4 * kTile, gamma = 6 * kTile, first = gamma + 1024;
   // As in a packet: gamma, and what range.cuh wants.
   static constexpr std::uint32_t tail = Packet::end - Packet::gamma,
                                  odd = gamma + Packet::odd - Packet::gamma;
@@ -47,7 +47,7 @@ struct State {
   static constexpr std::uint32_t bars = o + 2 * kTile;
   static constexpr std::uint32_t first_full = bars, first_empty = bars + 24, rest_full = bars + 48,
                                  rest_empty = bars + 64;
-  static constexpr std::uint32_t o_full = bars + 80, o_empty = bars + 88;
+  static constexpr std::uint32_t o_full = bars + 80, o_empty = bars + 96;  // [2 halves] each
   static constexpr std::uint32_t left = bars + 112;  // [rests]: a last state is in that stage and in a first
   static constexpr std::uint32_t seen = bars + 128,
                                  read = bars + 132;  // packets that are ready, that have been read
@@ -199,11 +199,11 @@ FLA_DEVICE void load_gamma(Smem at, std::uint32_t t, F2 (&gamma)[16]) {
   for (int n = 0; n < 16; ++n) gamma[n] = load_f32x2(from + 32 * n);
 }
 
-/// Numbers that wait in memory, from `first` on.
-template <int first, int all, int count>
-FLA_DEVICE void hold(volatile float (&held)[all], const float (&x)[count]) {
+/// Numbers that wait in memory.
+template <int count>
+FLA_DEVICE void hold(volatile float (&held)[count], const float (&x)[count]) {
 #pragma unroll
-  for (int i = 0; i < count; ++i) held[first + i] = x[i];
+  for (int i = 0; i < count; ++i) held[i] = x[i];
 }
 
 /// `tid`: in its warpgroup.
@@ -296,7 +296,10 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t strea
         wait_shared_at_least(smem + State::seen, number + 1, patience);
         fence_async_global();
       }
-      bulk_load(stage + State::kt, packet + Packet::kt, 4 * kTile, full);
+      for (int h = 0; h < 2; ++h) {
+        bulk_load(stage + State::qk + 2 * h * kTile, packet + Packet::qh + h * kTile, kTile, full);
+        bulk_load(stage + State::qk + (2 * h + 1) * kTile, packet + Packet::kt + h * kTile, kTile, full);
+      }
       bulk_load(stage + State::gamma, packet + Packet::gamma, State::tail, full);
       turn.next();
     }
@@ -370,8 +373,8 @@ FLA_DEVICE void state_scans(const Params& p, Smem smem, std::int32_t stream, std
   });
   wait(), done();
 }
-/// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never wait
-/// for memory.
+/// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never
+/// wait for memory.
 FLA_DEVICE void state_looks(const Params& p, Smem smem, std::int32_t stream) {
   Patience patience;
   for_chunks(p, stream, [&](std::int32_t index, const Item&, std::int32_t c, std::int32_t number) {
@@ -389,32 +392,40 @@ FLA_DEVICE void state_tells(const Params& p, Smem smem, std::int32_t stream) {
     store_release(p.schedule.taken + stream * kTakenApart, told);
   }
 }
-/// Warpgroup 3, one warp: O from shared memory. Whole chunks by TMA; where a sequence ends inside, row by
-/// row.
+/// Warpgroup 3, two warps: a half of O each, from shared memory. Whole chunks by TMA; where a sequence
+/// ends inside, row by row.
+template <std::uint32_t half>
 FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, std::uint32_t lane) {
   Patience patience;
-  for_chunks(p, stream, [&](std::int32_t, const Item& item, std::int32_t c, std::int32_t number) {
-    const std::int32_t token = item.begin + c * kChunk, rows = item.tokens - c * kChunk;
-    const Smem tile = smem + State::o;
-    mbar_wait(smem + State::o_full, number & 1, patience);
-    warp_sync();
-    if (rows >= kChunk || !p.schedule.plan.sequences) {  // TMA ends at T, not at the sequence's end
-      if (lane == 0) {
-        fence_async_shared();
-        for (int h = 0; 64 * h < p.call.V; ++h)
-          tma_store(&p.o, tile + h * kTile, 64 * h, item.head, token, item.batch);
-        bulk_commit();
-        bulk_wait_read();
+  std::uint32_t phase = 0;
+  for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
+    std::int32_t token = item.begin + segment.first * kChunk, rows = item.tokens - segment.first * kChunk;
+    for (std::int32_t left = segment.last - segment.first; left > 0;
+         --left, token += kChunk, rows -= kChunk) {
+      const Smem tile = smem + State::o + half * kTile;
+      mbar_wait(smem + State::o_full + 8 * half, phase, patience);
+      phase ^= 1;
+      warp_sync();
+      if (64 * half >= std::uint32_t(p.call.V)) {                 // nothing but padding
+      } else if (rows >= kChunk || !p.schedule.plan.sequences) {  // TMA ends at T, not at the sequence's end
+        if (lane == 0) {
+          fence_async_shared();
+          tma_store(&p.o, tile, 64 * half, item.head, token, item.batch);
+          bulk_commit();
+          bulk_wait_read();
+        }
+      } else {
+        const Rows& o = p.call.o;
+        // Computed where it is wanted: over the chunks it would take registers.
+        const std::uint32_t column = 8 * (kept(lane) & 7);
+        std::uint16_t* const to =
+            static_cast<std::uint16_t*>(o.data) + item.head * o.head + 64 * half + column;
+        for (std::int32_t r = kept(lane) >> 3; r < rows; r += 4)
+          *reinterpret_cast<U4*>(to + (token + r) * o.token) = load_u32x4(tile + swizzled(r, 2 * column));
       }
-    } else {
-      const Rows& o = p.call.o;
-      std::uint16_t* const to = static_cast<std::uint16_t*>(o.data) + item.head * o.head + 8 * (lane & 15);
-      for (std::int32_t r = lane >> 4; r < rows && 8 * (lane & 15) < std::uint32_t(p.call.V); r += 2)
-        *reinterpret_cast<U4*>(to + (token + r) * o.token) =
-            load_u32x4(tile + ((lane >> 3) & 1) * kTile + swizzled(r, 16 * (lane & 7)));
+      warp_sync();
+      if (lane == 0) mbar_arrive(smem + State::o_empty + 8 * half);
     }
-    warp_sync();
-    if (lane == 0) mbar_arrive(smem + State::o_empty);
   });
   if (lane == 0) bulk_wait();
 }
@@ -527,33 +538,26 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     std::uint32_t out[16];  // O^T of the chunk before, 16-bit pairs (token, token + 1)
     const auto write_o = [&](std::int32_t of) {
       const Smem tile = smem + State::o + wg * kTile + fragment();
-      if (of >= 1) mbar_wait(smem + State::o_empty, (of - 1) & 1, patience);
+      if (of >= 1) mbar_wait(smem + State::o_empty + 8 * wg, (of - 1) & 1, patience);
       warp_sync();
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         stmatrix_trans(tile + j * 2048, out[4 * j], out[4 * j + 1], out[4 * j + 2], out[4 * j + 3]);
       warp_sync();
-      if (lane == 0) mbar_arrive(smem + State::o_full);  // the proxy fence is the storing warp's: it has time
+      if (lane == 0)
+        mbar_arrive(smem + State::o_full + 8 * wg);  // the proxy fence is the storing warp's: it has time
     };
 
     // The steps of a chunk, by both ways through it.
-    const auto wait_first = [&] {
-      mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+    const auto wait_first = [&] {  // who scanned it has waited for it
+      mbar_wait(smem + State::scanned + 8 * first.at, first.phase, patience);
       warp_sync();
     };
-    const auto wait_scan = [&] { mbar_wait(smem + State::scanned + 8 * first.at, first.phase, patience); };
-    const auto multiply_keys = [&](Smem stage, std::uint32_t(&a)[32], float(&y)[32]) {
-      const std::uint64_t kt = k_major(stage + State::kt);
+    const auto multiply_state = [&](Smem stage, std::uint32_t(&a)[32], float(&yo)[64]) {
+      const std::uint64_t qk = k_major(stage + State::qk);
       wgmma_fence();
 #pragma unroll
-      for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
-      wgmma_commit();
-    };
-    const auto multiply_queries = [&](Smem stage, std::uint32_t(&a)[32], float(&o)[32]) {
-      const std::uint64_t qh = k_major(stage + State::qh);
-      wgmma_fence();
-#pragma unroll
-      for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(o, a + 4 * kk, qh + k_step(kk), kk > 0);
+      for (int kk = 0; kk < 8; ++kk) wgmma_rs<128, 1, 0>(yo, a + 4 * kk, qk + k_step(kk, 2 * kTile), kk > 0);
       wgmma_commit();
     };
     const auto wait_rest = [&](std::int32_t c) {
@@ -599,9 +603,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       probe.mark(8);
     };
 
-    // Chunks with magnitudes out of the ordinary (range.cuh). begun: the plain loop has done the first part
-    // of chunk c; `held` is S^T after the decay, then Y^T's and O^T's products.
-    const auto odd_chunks = [&](volatile float(&held)[128], bool begun, std::int32_t& c) {
+    // Chunks with magnitudes out of the ordinary (range.cuh).
+    const auto odd_chunks = [&](volatile float(&held)[64], std::int32_t& c) {
       float x[64];  // 2^gauge S / 16
 #pragma unroll
       for (int i = 0; i < 64; ++i) x[i] = held[i];
@@ -610,30 +613,24 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         const Smem stage = smem + State::first * first.at,
                    later = smem + State::rest_at + State::rest * rest.at;
         const Agreement agreed = agreement(true);
-        float y[32], o[32];
-        if (begun) {
-#pragma unroll
-          for (int i = 0; i < 32; ++i) y[i] = held[64 + i], o[i] = held[96 + i];
-        } else {
-          const std::int32_t change = look_at_state(agreed, x, gauge);
-          gauge += change;
-          if (c > begin) write_o(number - 1);  // first: that needs registers
-          wait_first();
-          std::uint32_t a[32];
-          pack_state(x, change, a);
-          keep(a);
-          keep(x);
-          multiply_keys(stage, a, y);
-          multiply_queries(stage, a, o);
-          wait_rest(c);
-          wgmma_wait<0>();
-          keep(y);
-          keep(o);
-          F2 gamma[16];
-          load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
-          decay(x, gamma, power(change));
-        }
-        begun = false;
+        float yo[64];  // O^T's and Y^T's products
+        float(&y)[32] = reinterpret_cast<float(&)[32]>(yo[32]);
+        float(&o)[32] = reinterpret_cast<float(&)[32]>(yo[0]);
+        const std::int32_t change = look_at_state(agreed, x, gauge);
+        gauge += change;
+        if (c > begin) write_o(number - 1);  // first: that needs registers
+        wait_first();
+        std::uint32_t a[32];
+        pack_state(x, change, a);
+        keep(a);
+        keep(x);
+        multiply_state(stage, a, yo);
+        wait_rest(c);
+        wgmma_wait<0>();
+        keep(yo);
+        F2 gamma[16];
+        load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
+        decay(x, gamma, power(change));
         const OddValues<type> values{stage + State::v + wg * kTile + fragment(), stage + State::odd, true,
                                      kept(lane)};
         std::uint32_t v[16], ya[16];
@@ -678,44 +675,35 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
       const std::int32_t next_look = (c & -kLookEvery) + kLookEvery, last = next_look < end ? next_look : end;
       // The state goes to odd_chunks and back through memory. In registers, ptxas would move it between two
       // sets of them in every plain chunk.
-      volatile float held[128];
-      bool odd = look_at_state(agreement(false), s, 0) != 0, begun = false;
+      volatile float held[64];
+      bool odd = look_at_state(agreement(false), s, 0) != 0;
       if (!odd) {
         for (; c < last; ++c, ++number) {
           const Smem stage = smem + State::first * first.at,
                      later = smem + State::rest_at + State::rest * rest.at;
           wait_first();
           probe.mark(1);
+          const U2 strange = load_u32x2(smem + State::strange + 16 * first.at + 8 * wg);
+          const std::uint32_t marks = load_u32(stage + State::odd) | strange.x | strange.y;
           std::uint32_t a[32];
           F2 gamma[16];
           load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
           pack_state(s, a);
+          odd = any(marks != 0);
+          if (odd) break;
           decay(s, gamma);
-          float y[32], o[32];
+          float yo[64];  // O^T's and Y^T's products
+          float(&y)[32] = reinterpret_cast<float(&)[32]>(yo[32]);
+          float(&o)[32] = reinterpret_cast<float(&)[32]>(yo[0]);
           keep(a);
           keep(s);
-          multiply_keys(stage, a, y);
+          multiply_state(stage, a, yo);
           probe.mark(2);
-          wait_scan();
-          const U2 strange = load_u32x2(smem + State::strange + 16 * first.at + 8 * wg);
-          const std::uint32_t marks = load_u32(stage + State::odd) | strange.x | strange.y;
-          multiply_queries(stage, a, o);
           if (c > begin) write_o(number - 1);
           wait_rest(c);
-          odd = any(marks != 0);
-          wgmma_wait<1>();
-          keep(y);
+          wgmma_wait<0>();
+          keep(yo);
           probe.mark(5);
-          if (odd) {
-            rarely();
-            wgmma_wait<0>();
-            keep(o);
-            hold<0>(held, s);
-            hold<64>(held, y);
-            hold<96>(held, o);
-            begun = true;
-            break;
-          }
           // V comes as late as it is wanted: earlier it would take registers.
           std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
           const Smem values = stage + State::v + wg * kTile + fragment();
@@ -728,6 +716,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
               ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
               v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
             }
+            if constexpr (type == Half16::f16) warp_sync();  // without it ptxas 13.0 runs out of registers
           }
           keep(ya);
           keep(v);
@@ -735,7 +724,6 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           multiply_y(later, ya, s);
           multiply_v(later, v, o);
           probe.mark(4);
-          wgmma_wait<2>();  // K~ and Q^ are done with
           first_done();
           probe.mark(6);
           wgmma_wait<0>();
@@ -744,11 +732,10 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           rest_done(o);
         }
         if (!odd) continue;
-      } else {
-        rarely();
-        hold<0>(held, s);
       }
-      odd_chunks(held, begun, c);
+      rarely();
+      hold(held, s);
+      odd_chunks(held, c);
 #pragma unroll
       for (int i = 0; i < 64; ++i) s[i] = held[i];
     }
