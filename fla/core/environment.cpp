@@ -7,7 +7,9 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <vector>
 
+#include "fla/core/environment_user.h"
 #include "fla/core/errors.h"
 #include "fla/core/privilege.h"
 
@@ -16,38 +18,17 @@ extern char** environ;  // NOLINT: POSIX declares it nowhere
 namespace fla {
 namespace {
 
-constexpr std::array kVariables{
-    Variable{"FLA_DISABLE_BACKEND_DISPATCH", "switch", "0", "bypass all dispatch: the original kernels only"},
-    Variable{"FLA_BACKEND_ORDER", "op=backend|backend;op=…", "",
-             "the backends of an op, in order; unlisted backends are not used"},
-    Variable{"FLA_BACKEND_PREFER", "op=backend|backend;op=…", "",
-             "these backends of an op are asked first, the others after them"},
-    Variable{"FLA_BACKEND_ALLOW", "backend,op.backend,…", "",
-             "only these backends, for every op or for that op alone"},
-    Variable{"FLA_BACKEND_DENY", "backend,op.backend,…", "",
-             "never these backends, for every op or for that op alone"},
-    Variable{"FLA_BACKEND_REQUIRE", "op=backend;op=…", "",
-             "that backend or an error that carries its reason"},
-    Variable{"FLA_ON_FAILURE", "raise, fallback", "raise",
-             "whether a backend that failed before it wrote anything is an error or passes the call on"},
-    Variable{"FLA_BREAKER_THRESHOLD", "0 to 1000000", "5",
-             "so many failures within the window open a backend's circuit breaker; 0: none does"},
-    Variable{"FLA_BREAKER_WINDOW_MS", "1 to 86400000", "10000", "the window, in milliseconds"},
-    Variable{"FLA_BREAKER_COOL_DOWN_MS", "0 to 86400000", "30000",
-             "milliseconds until one call tries a backend again whose breaker is open"},
-    Variable{"FLA_CONFIG", "path", "", "a TOML file with these settings and rules for single calls; watched"},
-    Variable{"FLA_PLUGIN_PATH", "path:path:…", "",
-             "folders or files of plugins, beside fla/plugins at libfla"},
-    Variable{"FLA_CHECK_VERIFIERS", "switch", "0",
-             "ask every verifier twice and report one that is not pure (slow, for debugging)"},
-    Variable{"FLA_CHECK_INDICES", "switch", "0",
-             "read and check cu_seqlens and state indices that lie on a device before a call runs (waits for "
-             "its stream, for debugging)"},
-    Variable{"FLA_LOG_LEVEL", "trace, debug, info, warn, error, off", "warn", "what the logger `fla` writes"},
-    Variable{"FLA_NVTX", "switch", "1 under a profiler",
-             "mark the runs of kernels with NVTX ranges; a profiler sets NVTX_INJECTION64_PATH"},
-    Variable{"FLA_NUM_THREADS", "1 to 1024", "OpenMP's choice", "CPU threads"},
+struct User {
+  EnvironmentUser::Place place;
+  std::span<const Variable> variables;
+  EnvironmentUser::Read read;
 };
+
+/// Never freed: whoever reads the environment while the process ends still finds it.
+std::vector<User>& users() {
+  static auto& all = *new std::vector<User>;
+  return all;
+}
 
 /// The one list of those that a privileged process ignores. NVTX reads its own by itself, as soon as it is
 /// initialised: see tracing().
@@ -61,7 +42,28 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::span<const Variable> variables() { return kVariables; }
+EnvironmentUser::EnvironmentUser(Place place, std::span<const Variable> variables, Read read) {
+  users().push_back({place, variables, read});
+}
+
+std::vector<EnvironmentUser::Apply> read_environment_users() {
+  std::vector<EnvironmentUser::Apply> settings;
+  for (const User& user : users()) {
+    if (user.read != nullptr) settings.push_back(user.read());
+  }
+  return settings;
+}
+
+std::span<const Variable> variables() {
+  static const auto& all = *new std::vector<Variable>([] {
+    std::vector<User> sorted = users();
+    std::ranges::stable_sort(sorted, {}, &User::place);
+    std::vector<Variable> result;
+    for (const User& user : sorted) result.insert(result.end(), user.variables.begin(), user.variables.end());
+    return result;
+  }());
+  return all;
+}
 
 bool is_privileged() { return ::getauxval(AT_SECURE) != 0; }
 

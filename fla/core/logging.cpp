@@ -7,10 +7,11 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "fla/core/environment.h"
+#include "fla/core/environment_user.h"
 #include "fla/core/errors.h"
 #include "fla/core/fork.h"
 
@@ -54,19 +55,7 @@ struct BeforeTheRegistryGoes {
   }
 } const before_the_registry_goes;
 
-}  // namespace
-
-void log(spdlog::level::level_enum level, std::string_view line) {
-  const std::lock_guard lock(log_mutex);
-  logger().log(level, "{}", line);
-}
-
-bool log_enabled(spdlog::level::level_enum level) {
-  const std::lock_guard lock(log_mutex);
-  return logger().should_log(level);
-}
-
-std::optional<spdlog::level::level_enum> log_level_of_environment() {
+std::optional<spdlog::level::level_enum> level_of_environment() {
   using enum spdlog::level::level_enum;
   constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 6> levels{
       {{"trace", trace}, {"debug", debug}, {"info", info}, {"warn", warn}, {"error", err}, {"off", off}}};
@@ -78,7 +67,8 @@ std::optional<spdlog::level::level_enum> log_level_of_environment() {
   throw ConfigError("FLA_LOG_LEVEL: expected one of trace debug info warn error off, got '" + *value + "'");
 }
 
-void obey_log_level(std::optional<spdlog::level::level_enum> level) {
+/// Without a level, goes back to what held before the variable was obeyed.
+void apply_level(std::optional<spdlog::level::level_enum> level) {
   static std::optional<spdlog::level::level_enum> before;  // what the logger had of its own
   const std::lock_guard lock(log_mutex);
   if (level) {
@@ -88,6 +78,25 @@ void obey_log_level(std::optional<spdlog::level::level_enum> level) {
     logger().set_level(*before);
     before.reset();
   }
+}
+
+constexpr std::array kVariables{
+    Variable{"FLA_LOG_LEVEL", "trace, debug, info, warn, error, off", "warn", "what the logger `fla` writes"},
+};
+const EnvironmentUser user{EnvironmentUser::Place::core, kVariables, []() -> EnvironmentUser::Apply {
+                             return [level = level_of_environment()] { apply_level(level); };
+                           }};
+
+}  // namespace
+
+void log(spdlog::level::level_enum level, std::string_view line) {
+  const std::lock_guard lock(log_mutex);
+  logger().log(level, "{}", line);
+}
+
+bool log_enabled(spdlog::level::level_enum level) {
+  const std::lock_guard lock(log_mutex);
+  return logger().should_log(level);
 }
 
 }  // namespace fla

@@ -2,7 +2,6 @@
 
 #include <spdlog/logger.h>
 
-#include <optional>
 #include <string_view>
 
 #include "fla/core/export.h"
@@ -17,11 +16,5 @@ FLA_API void log(spdlog::level::level_enum level, std::string_view line);
 
 /// Whether a line of that level would be written: ask before putting together a costly one.
 FLA_API bool log_enabled(spdlog::level::level_enum level);
-
-/// What FLA_LOG_LEVEL says now. Throws ConfigError for a value that is no level.
-std::optional<spdlog::level::level_enum> log_level_of_environment();
-
-/// Takes that level; without one, goes back to what held before the variable was obeyed.
-void obey_log_level(std::optional<spdlog::level::level_enum> level);
 
 }  // namespace fla

@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
 
-#include "fla/core/environment.h"
+#include "fla/core/environment_user.h"
 #include "fla/core/errors.h"
 #include "fla/core/fork.h"
 #include "fla/core/openmp_use.h"
@@ -89,12 +90,26 @@ Leader& leader_of_this_process() {
   return *leader;
 }
 
+/// 0 when it is not set.
+int count_of_environment() {
+  const auto value = environment("FLA_NUM_THREADS");
+  return value ? static_cast<int>(parse_number("FLA_NUM_THREADS", *value, 1, kMaxThreads)) : 0;
+}
+void apply_count(int count) { from_environment.store(count, std::memory_order_relaxed); }
+
+constexpr std::array kVariables{
+    Variable{"FLA_NUM_THREADS", "1 to 1024", "OpenMP's choice", "CPU threads"},
+};
+const EnvironmentUser user{EnvironmentUser::Place::core, kVariables, []() -> EnvironmentUser::Apply {
+                             return [count = count_of_environment()] { apply_count(count); };
+                           }};
+
 }  // namespace
 
 int num_threads() {
   if (const int count = from_program.load(std::memory_order_relaxed)) return count;
   int count = from_environment.load(std::memory_order_relaxed);
-  if (count == kUnread) obey_thread_count(count = thread_count_of_environment());
+  if (count == kUnread) apply_count(count = count_of_environment());
   if (count != 0) return count;
   const OpenMpUse openmp;
   return openmp ? std::clamp(omp_get_max_threads(), 1, kMaxThreads) : 1;
@@ -107,13 +122,6 @@ void set_num_threads(int count) {
   }
   from_program.store(count, std::memory_order_relaxed);
 }
-
-int thread_count_of_environment() {
-  const auto value = environment("FLA_NUM_THREADS");
-  return value ? static_cast<int>(parse_number("FLA_NUM_THREADS", *value, 1, kMaxThreads)) : 0;
-}
-
-void obey_thread_count(int count) { from_environment.store(count, std::memory_order_relaxed); }
 
 void detail::parallel_for(std::int64_t tasks, ParallelBody body, void* context) {
   const OpenMpUse openmp;

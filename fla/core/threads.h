@@ -18,12 +18,6 @@ FLA_API int num_threads();
 /// is negative or above kMaxThreads.
 FLA_API void set_num_threads(int count);
 
-/// What FLA_NUM_THREADS says now, 0 when it is not set. Throws ConfigError.
-int thread_count_of_environment();
-
-/// Takes that count; the dispatch does, with the rest of the environment.
-void obey_thread_count(int count);
-
 namespace detail {
 using ParallelBody = void (*)(void* context, std::int64_t task, int thread);
 FLA_API void parallel_for(std::int64_t tasks, ParallelBody body, void* context);

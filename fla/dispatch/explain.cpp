@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "fla/core/index_checks.h"
 #include "fla/core/json_line.h"
+#include "fla/core/untouched_data.h"
 #include "fla/dispatch/plan.h"
 #include "fla/dispatch/registry_state.h"
 
@@ -28,7 +28,7 @@ std::string route_of(const Slot& slot, const BaseBackend& backend, const void* a
 
 Explanation explain(const FunctionBase& function, const void* args) {
   {
-    const WithoutIndexChecks untouched;
+    const UntouchedData untouched;
     validate(function, args);
   }
   const Registry::Lineup lineup = Registry::instance().lineup(function, args);

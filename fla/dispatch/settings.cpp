@@ -1,10 +1,10 @@
 #include <algorithm>
+#include <array>
 
+#include "fla/core/environment_user.h"
 #include "fla/core/errors.h"
-#include "fla/core/index_checks.h"
 #include "fla/core/logging.h"
 #include "fla/core/privilege.h"
-#include "fla/core/threads.h"
 #include "fla/dispatch/config_watch.h"
 #include "fla/dispatch/registry_state.h"
 #include "fla/dispatch/trace.h"
@@ -13,6 +13,35 @@
 /// The registry's settings: where they come from, and what they may say.
 namespace fla::dispatch {
 namespace {
+
+constexpr std::array kVariables{
+    Variable{"FLA_DISABLE_BACKEND_DISPATCH", "switch", "0", "bypass all dispatch: the original kernels only"},
+    Variable{"FLA_BACKEND_ORDER", "op=backend|backend;op=…", "",
+             "the backends of an op, in order; unlisted backends are not used"},
+    Variable{"FLA_BACKEND_PREFER", "op=backend|backend;op=…", "",
+             "these backends of an op are asked first, the others after them"},
+    Variable{"FLA_BACKEND_ALLOW", "backend,op.backend,…", "",
+             "only these backends, for every op or for that op alone"},
+    Variable{"FLA_BACKEND_DENY", "backend,op.backend,…", "",
+             "never these backends, for every op or for that op alone"},
+    Variable{"FLA_BACKEND_REQUIRE", "op=backend;op=…", "",
+             "that backend or an error that carries its reason"},
+    Variable{"FLA_ON_FAILURE", "raise, fallback", "raise",
+             "whether a backend that failed before it wrote anything is an error or passes the call on"},
+    Variable{"FLA_BREAKER_THRESHOLD", "0 to 1000000", "5",
+             "so many failures within the window open a backend's circuit breaker; 0: none does"},
+    Variable{"FLA_BREAKER_WINDOW_MS", "1 to 86400000", "10000", "the window, in milliseconds"},
+    Variable{"FLA_BREAKER_COOL_DOWN_MS", "0 to 86400000", "30000",
+             "milliseconds until one call tries a backend again whose breaker is open"},
+    Variable{"FLA_CONFIG", "path", "", "a TOML file with these settings and rules for single calls; watched"},
+    Variable{"FLA_PLUGIN_PATH", "path:path:…", "",
+             "folders or files of plugins, beside fla/plugins at libfla"},
+    Variable{"FLA_CHECK_VERIFIERS", "switch", "0",
+             "ask every verifier twice and report one that is not pure (slow, for debugging)"},
+    Variable{"FLA_NVTX", "switch", "1 under a profiler",
+             "mark the runs of kernels with NVTX ranges; a profiler sets NVTX_INJECTION64_PATH"},
+};
+const EnvironmentUser user{EnvironmentUser::Place::dispatch, kVariables, nullptr};  // read below
 
 std::string value_of(const std::map<std::string, std::string>& variables, const char* name) {
   const auto found = variables.find(name);
@@ -183,9 +212,7 @@ void Registry::read_environment() {
   if (next.file != nullptr) check_names(*next.file, known);
   check_sense(next, nullptr);
   if (next.file != nullptr) next.file->compile(known);
-  const auto level = log_level_of_environment();
-  const int threads = thread_count_of_environment();
-  const bool index_checks = index_checks_of_environment();
+  const auto others = read_environment_users();
   const bool traced = tracing();
   std::swap(variables_, variables);
   try {
@@ -199,9 +226,7 @@ void Registry::read_environment() {
         if (entry->backend != nullptr) entry->backend->configure();
       }
     }
-    obey_thread_count(threads);
-    obey_index_checks(index_checks);
-    obey_log_level(level);
+    for (const auto& apply : others) apply();
   } catch (...) {
     std::swap(variables_, variables);
     throw;

@@ -7,9 +7,9 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
-#include "fla/core/index_checks.h"
 #include "fla/core/scratch.h"
 #include "fla/core/stream_state.h"
+#include "fla/ops/common/index_checks.h"
 
 namespace fla {
 namespace {
