@@ -147,8 +147,8 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
     return forward(route.streams + route.prep_blocks, route.streams);
   }
   if (given.T > 0) {
-    const std::int64_t works = chunks_at_most(given) * given.HV;
-    if ((error = forward(static_cast<int>(std::min<std::int64_t>(route.prep_blocks, works)), 0)) !=
+    const std::int64_t tasks = chunks_at_most(given) * given.HV;
+    if ((error = forward(static_cast<int>(std::min<std::int64_t>(route.prep_blocks, tasks)), 0)) !=
         cudaSuccess)
       return error;
   }

@@ -7,10 +7,10 @@
 ///
 /// An *item* is one value head of one sequence: its chunks form a chain of states. Items are dealt to
 /// `streams`, round by round: item i is in round i / streams of stream i % streams. A stream is what one CTA
-/// of the state kernel works through. *Work* is one chunk of one item, numbered so that all streams advance
-/// together: chunk 0 of a round's items, chunk 1, …. With variable length the sequences are sorted by length,
-/// the longest first; the items of a round that still have a chunk c are then the first ones, a *slice* of
-/// the work without holes.
+/// of the state kernel works through. A *task* is one chunk of one item; tasks are numbered so that all
+/// streams advance together: chunk 0 of a round's items, chunk 1, …. With variable length the sequences are
+/// sorted by length, the longest first; the items of a round that still have a chunk c are then the first
+/// ones, a *slice* of the tasks without holes.
 namespace fla::flash_kda {
 
 using cuda::Gate;
@@ -42,17 +42,17 @@ struct alignas(16) Sequence {
   std::int32_t n, begin, tokens, chunks;
 };
 
-/// A work, as prep wants to know it at one look.
-struct alignas(16) PlannedWork {
+/// A task, as prep wants to know it at one look.
+struct alignas(16) PlannedTask {
   std::int32_t head, token, stream_rows, number;  ///< stream_rows: 128 stream + rows
 };
 
 /// Variable length only: made from cu_seqlens by the plan kernel.
 struct Plan {
   Sequence* sequences = nullptr;   ///< [N], most chunks first
-  std::int32_t* slices = nullptr;  ///< [chunks], packets kept: the first work with that chunk
-  PlannedWork* list = nullptr;     ///< [works]
-  std::int32_t* works = nullptr;
+  std::int32_t* slices = nullptr;  ///< [chunks], packets kept: the first task with that chunk
+  PlannedTask* list = nullptr;     ///< [tasks]
+  std::int32_t* tasks = nullptr;
 };
 
 /// Counters that many CTAs look at lie apart: in one line of L2 they would queue.
@@ -61,16 +61,16 @@ inline constexpr std::int32_t kReadyApart = 8, kTakenApart = 64, kPartsApart = 6
 struct Schedule {
   std::int32_t items = 0, streams = 0;
   std::int32_t chunks = 0;  ///< of every sequence, without a plan
-  std::int32_t works = 0;   ///< without a plan
+  std::int32_t tasks = 0;   ///< without a plan
   Plan plan{};
   Divisor by_items{}, by_heads{}, by_group{},
       by_depth{};                 ///< items; value heads; those of a key head; places
   Divisor by_streams{};           ///< items of a round
-  Divisor by_round{}, by_rest{};  ///< without a plan: works of a round; items of the last
+  Divisor by_round{}, by_rest{};  ///< without a plan: tasks of a round; items of the last
 
-  // How packets pass from prep to state. Kept: all packets in order of their work. Passed: `depth` places a
+  // How packets pass from prep to state. Kept: all packets in order of their tasks. Passed: `depth` places a
   // stream, used in turn, while both run: ready[stream * depth + place] is 1 + the number (of the stream's
-  // chunks) of the packet there, taken[stream] how many packets have been read. claim is the next work that
+  // chunks) of the packet there, taken[stream] how many packets have been read. claim is the next task that
   // nobody has.
   std::uint8_t* packets = nullptr;
   std::int32_t depth = 0;  ///< 0: kept

@@ -2,12 +2,12 @@
 
 #include "backends/flash_kda/barriers.cuh"
 #include "backends/flash_kda/sizes.h"
-#include "backends/flash_kda/work.cuh"
+#include "backends/flash_kda/task.cuh"
 
 /// Before a forward pass whose sequences are known on the device only, or whose packets pass through places
 /// used in turn: makes the tables of params.h from cu_seqlens and clears the counters. Every CTA sorts the
-/// sequences by itself, in shared memory; where a work stands in the list follows from the sorted lengths and
-/// their sums alone, so that CTAs share the list's works without a word. cu_seqlens may hold anything:
+/// sequences by itself, in shared memory; where a task stands in the list follows from the sorted lengths and
+/// their sums alone, so that CTAs share the list's tasks without a word. cu_seqlens may hold anything:
 /// entries are clamped to [0, T], and one that lies before another that precedes it counts as that one, so
 /// that no two sequences share a token and there is room for all their chunks.
 namespace fla::flash_kda {
@@ -28,8 +28,8 @@ struct PlanParams {
   Schedule schedule;
   Indices cu_seqlens;
   std::int32_t T, N, HV;
-  Divisor by_parts;       ///< warps that share the works of 32 items
-  std::uint32_t claimed;  ///< works that are dealt out beforehand
+  Divisor by_parts;       ///< warps that share the tasks of 32 items
+  std::uint32_t claimed;  ///< tasks that are dealt out beforehand
 };
 
 /// What the list needs of a sequence. After the last one stands one without tokens.
@@ -115,18 +115,18 @@ FLA_DEVICE void sort_sequences(const PlanParams& p, Smem smem) {
     if (rank == p.N - 1) store(to + 16, U4{0, 0, 0, std::uint32_t(before + chunks)});
     if (block() == 0) {
       plan.sequences[rank] = {n, std::int32_t(begin), std::int32_t(tokens), chunks};
-      if (rank == p.N - 1) *plan.works = (before + chunks) * p.HV;
+      if (rank == p.N - 1) *plan.tasks = (before + chunks) * p.HV;
     }
   }
   barrier(Barrier::plan, kPlanThreads);
 }
 
 /// Writes the list: an item a lane, and the chunks of 32 items to several warps in turn.
-FLA_DEVICE void list_works(const PlanParams& p, Smem smem) {
+FLA_DEVICE void list_tasks(const PlanParams& p, Smem smem) {
   const Schedule& s = p.schedule;
   const std::int32_t warp = block() * kPlanWarps + thread() / 32, warps = blocks() * kPlanWarps,
                      lane = thread() % 32, parts = p.by_parts.divisor, units = (s.items + 31) / 32 * parts;
-  const auto works_before = [&](std::int32_t item) {  // in order of items
+  const auto tasks_before = [&](std::int32_t item) {  // in order of items
     const std::int32_t rank = item / s.by_heads;
     const Ranked sequence = ranked(smem, rank);
     return sequence.before * p.HV + (item - rank * p.HV) * sequence.chunks;
@@ -159,7 +159,7 @@ FLA_DEVICE void list_works(const PlanParams& p, Smem smem) {
 
     // Before a chunk come the earlier rounds, and of this one's items as many chunks, or all that they have:
     // those from the rank `ended` on have no more.
-    const std::int32_t works = works_before(first), works_end = works_before(end);
+    const std::int32_t tasks = tasks_before(first), tasks_end = tasks_before(end);
     for (std::int32_t chunk = unit - group * parts; chunk < own.chunks; chunk += parts) {
       std::int32_t ended = rank + 1;
       for (std::int32_t to = last + 1; ended < to;) {
@@ -169,8 +169,8 @@ FLA_DEVICE void list_works(const PlanParams& p, Smem smem) {
         else
           ended = middle + 1;
       }
-      const std::int32_t slice = works + chunk * (smaller(ended * p.HV, end) - first) + works_end -
-                                 smaller(ranked(smem, ended).before * p.HV, works_end);
+      const std::int32_t slice = tasks + chunk * (smaller(ended * p.HV, end) - first) + tasks_end -
+                                 smaller(ranked(smem, ended).before * p.HV, tasks_end);
       const std::int32_t token = chunk * kChunk;
       s.plan.list[slice + stream] = {item - rank * p.HV, own.begin + token,
                                      128 * stream + smaller(own.tokens - token, kChunk), base + chunk};
@@ -185,7 +185,7 @@ FLA_DEVICE void plan(const PlanParams& p, Smem smem) {
   if (s.plan.sequences) {
     find_starts(p, smem);
     sort_sequences(p, smem);
-    list_works(p, smem);
+    list_tasks(p, smem);
   }
   if (s.depth) {
     const std::int32_t at = block() * kPlanThreads + thread(), step = blocks() * kPlanThreads;

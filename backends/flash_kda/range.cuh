@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/flash_kda/barriers.cuh"
-#include "backends/flash_kda/work.cuh"
+#include "backends/flash_kda/task.cuh"
 
 /// Magnitudes. f16 holds 2^-24 to 2^16, f32 holds far more, and o and the state are linear in V and the first
 /// state. So factors in f16 are taken times powers of two, which cost no accuracy:

@@ -62,7 +62,7 @@ inline std::int64_t chunks_at_most(const KdaCall& call) {
   return planned(call) ? call.T / kChunk + call.N : call.N * ceil_div(call.T, kChunk);
 }
 
-/// CTAs of the plan kernel: one for every few hundred works that it lists.
+/// CTAs of the plan kernel: one for every few hundred tasks that it lists.
 inline int plan_blocks(const KdaCall& call) {
   return planned(call)
              ? static_cast<int>(std::clamp<std::int64_t>(chunks_at_most(call) * call.HV / 512, 1, 64))
@@ -79,10 +79,10 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
   if (items == 0) return {};
   const double chunks =
       std::max<double>(1, planned(call) ? call.T / double(kChunk) / call.N + 0.5 : ceil_div(call.T, kChunk));
-  const double works = chunks * items, prep = works * costs.prep_alone / processors + costs.start;
+  const double tasks = chunks * items, prep = tasks * costs.prep_alone / processors + costs.start;
   Route best{.streams = items, .depth = 0, .prep_blocks = processors};
   double least = prep + std::max(ceil_div(items, processors) * (chunks * costs.state + costs.start),
-                                 works * costs.traffic);
+                                 tasks * costs.traffic);
   for (std::int32_t streams = std::min(items, processors - 1); streams > 0; --streams) {
     const std::int32_t others = processors - streams, rest = items % streams;
     const auto round = [&](std::int32_t active) {
@@ -101,10 +101,10 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
       const double length = ceil_div(static_cast<std::int64_t>(chunks), segments);
       const double parts = std::max(ceil_div(std::int64_t(items) * (2 * segments - 3), processors) *
                                         (length * costs.part + costs.start),
-                                    works * 1.1 * costs.traffic);
+                                    tasks * 1.1 * costs.traffic);
       const double state =
           std::max(ceil_div(std::int64_t(items) * segments, processors) * length * costs.state,
-                   works * costs.traffic) +
+                   tasks * costs.traffic) +
           2 * costs.start;
       const double time = prep + parts + (segments - 2) * costs.combine + state + 3 * costs.launch;
       if (time < least) {
@@ -182,14 +182,14 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
     s.parts = carver.take<std::uint32_t>(2 * kPartsApart);
   }
   if (planned(call)) {
-    const std::size_t works = std::size_t(chunks_at_most(call)) * call.HV;
+    const std::size_t tasks = std::size_t(chunks_at_most(call)) * call.HV;
     s.plan.sequences = carver.take<Sequence>(call.N);
     if (!route.depth) s.plan.slices = carver.take<std::int32_t>(ceil_div(call.T, kChunk));
-    s.plan.list = carver.take<PlannedWork>(works);
-    s.plan.works = carver.take<std::int32_t>(1);
+    s.plan.list = carver.take<PlannedTask>(tasks);
+    s.plan.tasks = carver.take<std::int32_t>(1);
   } else {
     s.chunks = ceil_div(call.T, kChunk);
-    s.works = static_cast<std::int32_t>(chunks_at_most(call) * call.HV);
+    s.tasks = static_cast<std::int32_t>(chunks_at_most(call) * call.HV);
     s.by_round = Divisor(std::clamp<std::int64_t>(std::int64_t{s.streams} * s.chunks, 1, 0x7fffffff));
     s.by_rest = Divisor(std::max(1, s.items % s.streams));
   }
@@ -209,7 +209,7 @@ inline Workspace workspace_of(const KdaCall& call, const Route& route, void* mem
   w.plan.HV = call.HV;
   w.plan.by_parts =
       Divisor(std::max<std::int64_t>(1, plan_blocks(call) * kPlanWarps / ceil_div(s.items, 32)));
-  w.plan.claimed = 3 * route.prep_blocks;  // every block begins with three works of its own
+  w.plan.claimed = 3 * route.prep_blocks;  // every block begins with three tasks of its own
   w.bytes = carver.used();
   return w;
 }

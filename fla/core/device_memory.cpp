@@ -35,8 +35,7 @@ constexpr DeviceAllocator kPool{
 
 std::mutex allocator_mutex;
 DeviceAllocator allocator = kPool;
-[[maybe_unused]] const bool guarded =
-    (guard_against_fork(ForkOrder::device_allocator, allocator_mutex), true);
+[[maybe_unused]] const bool guarded = (guard_against_fork(CoreLock::device_allocator, allocator_mutex), true);
 
 DeviceAllocator current_allocator() {
   const std::lock_guard lock(allocator_mutex);

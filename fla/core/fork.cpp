@@ -13,7 +13,7 @@ struct Guarded {
   void (*lock)(void*) = nullptr;
   void (*unlock)(void*) = nullptr;
 };
-constinit std::array<Guarded, static_cast<std::size_t>(ForkOrder::count)> guarded{};
+constinit std::array<Guarded, static_cast<std::size_t>(CoreLock::end)> guarded{};
 constinit thread_local bool forked = false;
 
 void before() {
@@ -37,8 +37,8 @@ const int installed = pthread_atfork(before, after, in_child);
 
 }  // namespace
 
-void guard_against_fork(ForkOrder order, void* mutex, void (*lock)(void*), void (*unlock)(void*)) {
-  guarded[static_cast<std::size_t>(order)] = {mutex, lock, unlock};
+void guard_against_fork(int place, void* mutex, void (*lock)(void*), void (*unlock)(void*)) {
+  guarded.at(static_cast<std::size_t>(place)) = {mutex, lock, unlock};
 }
 
 bool is_forked_thread() { return forked; }

@@ -1,36 +1,24 @@
 #pragma once
 
+#include <type_traits>
+
 namespace fla {
 
-/// The library's mutexes, in the order in which they nest.
-enum class ForkOrder {
-  loading,
-  registry,
-  plugins,
-  config_watch,
-  config_refusal,
-  config_vetoes,
-  config_listeners,
-  breakers,
-  breaker_listeners,
-  messages,
-  snapshots,
-  counters,
-  cuda_devices,
-  device_allocator,
-  log,
-  count
-};
+/// The library's mutexes have places in the order in which they nest. First come those of what is built on
+/// the core, which numbers its own from 0; then the core's.
+inline constexpr int kPlacesAboveCore = 24;
+enum class CoreLock { cuda_devices = kPlacesAboveCore, device_allocator, log, end };
 
 /// Holds the mutex, or what else has lock() and unlock(), across every fork from now on, so that a child
 /// never inherits it locked by a thread that it does not have. It must live for ever; call this while the
 /// library is being loaded.
-void guard_against_fork(ForkOrder order, void* mutex, void (*lock)(void*), void (*unlock)(void*));
+void guard_against_fork(int place, void* mutex, void (*lock)(void*), void (*unlock)(void*));
 
-template <class Mutex>
-void guard_against_fork(ForkOrder order, Mutex& mutex) {
+template <class Place, class Mutex>
+requires std::is_enum_v<Place>
+void guard_against_fork(Place place, Mutex& mutex) {
   guard_against_fork(
-      order, &mutex, [](void* its) { static_cast<Mutex*>(its)->lock(); },
+      static_cast<int>(place), &mutex, [](void* its) { static_cast<Mutex*>(its)->lock(); },
       [](void* its) { static_cast<Mutex*>(its)->unlock(); });
 }
 

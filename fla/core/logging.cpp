@@ -21,7 +21,7 @@ namespace {
 // All writing happens under this mutex and forking takes it first, so that no child inherits a sink half
 // locked.
 constinit std::mutex log_mutex;
-const bool guarded = (guard_against_fork(ForkOrder::log, log_mutex), true);
+const bool guarded = (guard_against_fork(CoreLock::log, log_mutex), true);
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger>& instance = *new std::shared_ptr<spdlog::logger>([] {

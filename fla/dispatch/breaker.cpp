@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "fla/core/fork.h"
 #include "fla/core/listeners.h"
 #include "fla/core/logging.h"
+#include "fla/dispatch/lock_order.h"
 
 namespace fla {
 namespace dispatch {
@@ -25,7 +25,7 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 constinit std::mutex mutex;
-const bool guarded = (guard_against_fork(ForkOrder::breakers, mutex), true);
+const bool guarded = (guard_against_fork(LockOrder::breakers, mutex), true);
 
 using Name = std::tuple<std::string, std::string, std::string>;
 Name name_of(const Breaker& breaker) { return {breaker.op(), breaker.function(), breaker.backend()}; }
@@ -44,7 +44,7 @@ auto& listeners() {
   static auto& instance = *new Listeners<void(const BreakerEvent&)>;
   return instance;
 }
-const bool listeners_guarded = (guard_against_fork(ForkOrder::breaker_listeners, listeners().mutex()), true);
+const bool listeners_guarded = (guard_against_fork(LockOrder::breaker_listeners, listeners().mutex()), true);
 
 std::int64_t steady_nanoseconds() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();

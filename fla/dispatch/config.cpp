@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "fla/core/errors.h"
-#include "fla/core/fork.h"
 #include "fla/core/listeners.h"
 #include "fla/core/logging.h"
 #include "fla/dispatch/config_change.h"
+#include "fla/dispatch/lock_order.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla {
@@ -27,9 +27,9 @@ Listeners<Listener>& listeners() {
 }
 
 constinit std::mutex refusal_mutex;
-const bool guarded = (guard_against_fork(ForkOrder::config_refusal, refusal_mutex),
-                      guard_against_fork(ForkOrder::config_vetoes, vetoes().mutex()),
-                      guard_against_fork(ForkOrder::config_listeners, listeners().mutex()), true);
+const bool guarded = (guard_against_fork(dispatch::LockOrder::config_refusal, refusal_mutex),
+                      guard_against_fork(dispatch::LockOrder::config_vetoes, vetoes().mutex()),
+                      guard_against_fork(dispatch::LockOrder::config_listeners, listeners().mutex()), true);
 
 /// What was refused last, and why.
 std::string& last_refusal() {

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/core/fork.h"
 #include "fla/core/logging.h"
 #include "fla/dispatch/config_change.h"
+#include "fla/dispatch/lock_order.h"
 #include "fla/dispatch/path_walk.h"
 #include "fla/dispatch/registry_state.h"
 
@@ -279,7 +279,7 @@ class Watch {
 };
 
 constinit std::mutex watch_mutex;
-const bool guarded = (guard_against_fork(ForkOrder::config_watch, watch_mutex), true);
+const bool guarded = (guard_against_fork(LockOrder::config_watch, watch_mutex), true);
 
 /// The watch that is under way.
 std::shared_ptr<Watch>& current() {

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <utility>
 
-#include "fla/core/fork.h"
 #include "fla/core/logging.h"
 #include "fla/core/thread_end.h"
 #include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/lock_order.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla {
@@ -56,7 +56,7 @@ struct Totals {
 class Cells;
 
 constinit std::mutex mutex;
-const bool guarded = (guard_against_fork(ForkOrder::counters, mutex), true);
+const bool guarded = (guard_against_fork(LockOrder::counters, mutex), true);
 
 constexpr std::size_t kMostGone = 128;  // names that nobody holds any more and that keep their counters
 

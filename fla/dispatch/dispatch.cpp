@@ -9,19 +9,19 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/core/fork.h"
 #include "fla/core/logging.h"
+#include "fla/dispatch/lock_order.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla::dispatch {
 namespace {
 
 constinit std::mutex messages_mutex;
-const bool guarded = (guard_against_fork(ForkOrder::messages, messages_mutex), true);
+const bool guarded = (guard_against_fork(LockOrder::messages, messages_mutex), true);
 
 /// A copy of the message that lives for ever, as verdicts want it. After so many different ones, a general
 /// word.
-const char* kept(const char* message) {
+const char* intern(const char* message) {
   constexpr std::size_t kMost = 256;
   static auto& messages = *new std::set<std::string>;
   const std::lock_guard lock(messages_mutex);
@@ -39,7 +39,7 @@ Verdict verifier_failed(std::exception_ptr exception) {
   try {
     std::rethrow_exception(std::move(exception));
   } catch (const std::exception& error) {
-    return Verdict::failure(kept(error.what()));
+    return Verdict::failure(intern(error.what()));
   } catch (...) {
     return Verdict::failure("an exception of unknown type");
   }

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "fla/core/errors.h"
-#include "fla/core/fork.h"
 #include "fla/core/logging.h"
+#include "fla/dispatch/lock_order.h"
 #include "fla/dispatch/path_safety.h"
 #include "fla/dispatch/registry_state.h"
 
@@ -266,7 +266,7 @@ Plugins& Plugins::instance() {
   return plugins;
 }
 
-Plugins::Plugins() { guard_against_fork(ForkOrder::plugins, mutex_); }
+Plugins::Plugins() { guard_against_fork(LockOrder::plugins, mutex_); }
 
 Plugins::File* Plugins::known(std::string_view path) {
   const auto found = std::ranges::find(files_, path, [](const auto& file) { return file->path; });

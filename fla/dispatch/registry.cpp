@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "fla/core/errors.h"
-#include "fla/core/fork.h"
 #include "fla/core/logging.h"
+#include "fla/dispatch/lock_order.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla {
@@ -74,9 +74,9 @@ Registry& Registry::instance() {
 }
 
 Registry::Registry() {
-  guard_against_fork(ForkOrder::loading, loading_);
-  guard_against_fork(ForkOrder::registry, mutex_);
-  guard_against_fork(ForkOrder::snapshots, in_force_mutex_);
+  guard_against_fork(LockOrder::loading, loading_);
+  guard_against_fork(LockOrder::registry, mutex_);
+  guard_against_fork(LockOrder::snapshots, in_force_mutex_);
 }
 
 void Registry::add_function(const FunctionBase& function) {

@@ -342,29 +342,29 @@ void check_plan(const Packing& packing) {
               (std::array{n, starts[n], packing.lengths[n], chunks_of(n)}))
         << "rank " << rank;
   }
-  std::int32_t work = 0;
+  std::int32_t task = 0;
   std::vector<std::int32_t> base(streams, 0);  // chunks of a stream's earlier rounds
   for (std::int32_t first = 0; first < items; first += streams) {
     const std::int32_t end = std::min(first + streams, items);
     for (std::int32_t chunk = 0; chunk < chunks_of(order[first / packing.HV]); ++chunk) {
       if (plan.slices) {
-        ASSERT_EQ(plan.slices[chunk], work) << "chunk " << chunk;
+        ASSERT_EQ(plan.slices[chunk], task) << "chunk " << chunk;
       }
       for (std::int32_t item = first; item < end && chunk < chunks_of(order[item / packing.HV]); ++item) {
         const std::int32_t n = order[item / packing.HV], token = chunk * kChunk, stream = item - first;
-        const flash_kda::PlannedWork& found = plan.list[work];
+        const flash_kda::PlannedTask& found = plan.list[task];
         ASSERT_EQ(
             (std::array{found.head, found.token, found.stream_rows, found.number}),
             (std::array{item % packing.HV, starts[n] + token,
                         128 * stream + std::min(packing.lengths[n] - token, kChunk), base[stream] + chunk}))
-            << "work " << work;
-        ++work;
+            << "task " << task;
+        ++task;
       }
     }
     for (std::int32_t item = first; item < end; ++item)
       base[item - first] += chunks_of(order[item / packing.HV]);
   }
-  EXPECT_EQ(*plan.works, work);
+  EXPECT_EQ(*plan.tasks, task);
   if (!route.depth) return;
   for (std::int32_t i = 0; i < streams * route.depth; ++i)
     ASSERT_EQ(workspace.schedule.ready[i * flash_kda::kReadyApart], 0u) << i;
@@ -373,7 +373,7 @@ void check_plan(const Packing& packing) {
   EXPECT_EQ(*workspace.schedule.claim, workspace.plan.claimed);
 }
 
-TEST(FlashKdaPlan, ListsEveryWorkInItsPlace) {
+TEST(FlashKdaPlan, ListsEveryTaskInItsPlace) {
   const std::vector<std::int32_t> equal(8, 1024), mixed{1300, 547, 2048, 963, 271, 3063};
   for (const Packing& packing :
        {Packing{equal, 96, 43, 25}, Packing{mixed, 96, 43, 3}, Packing{mixed, 3, 11, 1},

@@ -20,13 +20,13 @@ struct Inputs {
   std::uint32_t lane;
 
   /// Task w into a record, by one thread. `seen`: what planned_at gave for it.
-  FLA_DEVICE void announce(std::int32_t w, const PlannedWork& seen, Smem to) const {
+  FLA_DEVICE void announce(std::int32_t w, const PlannedTask& seen, Smem to) const {
     const Schedule& schedule = p.schedule;
     if (std::uint32_t(w) >= tasks) {
       store(to + Record::head, U4{0, 0, 0, 0});
       return;
     }
-    const Work task = locate(p, w, seen);
+    const Task task = locate(p, w, seen);
     store(to + Record::head, U4{std::uint32_t(task.head), std::uint32_t(task.batch),
                                 std::uint32_t(task.token), std::uint32_t(task.rows)});
     const std::uint32_t packet =

@@ -22,7 +22,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   const bool solves = wg == 0 ? w4 >= 2 : w4 < 2;
   constexpr std::uint32_t asking = 0, resting = 1, finding = 7;
   const bool finds = warp == finding && lane == 0;
-  const std::uint32_t tasks = works_of(schedule);
+  const std::uint32_t tasks = tasks_of(schedule);
   const Inputs inputs{p, tasks, lane};
 
   // The first three tasks, a warp each.
@@ -56,7 +56,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
 
     // 4, 5. kept(lane): addresses are computed again for every task; over the loop they would take registers
     // that it has not.
-    PlannedWork seen{};  // a look at memory that is used later
+    PlannedTask seen{};  // a look at memory that is used later
     if (finds) seen = planned_at(schedule, w, tasks);
     const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
     const Smem betas = at + Prep::beta + Prep::betas * turn + 4 * (16 * block + (kept(lane) >> 2));

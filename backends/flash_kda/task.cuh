@@ -3,26 +3,26 @@
 #include "backends/flash_kda/layout.cuh"
 #include "backends/flash_kda/params.h"
 
-/// Which tokens, states and packet a piece of work has (params.h).
+/// Which tokens, states and packet a task has (params.h).
 namespace fla::flash_kda {
 
 /// A chunk of an item.
-struct Work {
+struct Task {
   std::int32_t head, batch, token;  ///< token: the chunk's first one, in its batch
   std::int32_t rows;                ///< tokens of the chunk, at most 64
   std::int32_t number;              ///< among the stream's chunks
   std::int32_t stream;
 };
 
-FLA_DEVICE std::int32_t works_of(const Schedule& s) { return s.plan.works ? *s.plan.works : s.works; }
+FLA_DEVICE std::int32_t tasks_of(const Schedule& s) { return s.plan.tasks ? *s.plan.tasks : s.tasks; }
 
-/// A look at the plan for work w, in flight until it is used.
-FLA_DEVICE PlannedWork planned_at(const Schedule& s, std::int32_t w, std::uint32_t works) {
-  return s.plan.list && std::uint32_t(w) < works ? s.plan.list[w] : PlannedWork{};
+/// A look at the plan for task w, in flight until it is used.
+FLA_DEVICE PlannedTask planned_at(const Schedule& s, std::int32_t w, std::uint32_t tasks) {
+  return s.plan.list && std::uint32_t(w) < tasks ? s.plan.list[w] : PlannedTask{};
 }
 
-/// Work number w; `planned` is what planned_at gave for it.
-FLA_DEVICE Work locate(const Params& p, std::int32_t w, const PlannedWork& planned) {
+/// Task number w; `planned` is what planned_at gave for it.
+FLA_DEVICE Task locate(const Params& p, std::int32_t w, const PlannedTask& planned) {
   const Schedule& s = p.schedule;
   const std::int32_t HV = p.call.HV;
   if (s.plan.list)
