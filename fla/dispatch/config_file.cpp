@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "fla/core/errors.h"
+#include "fla/core/suggest.h"
 #include "fla/dispatch/registry_state.h"
-#include "fla/dispatch/suggest.h"
 #include "fla/dispatch/toml_scan.h"
 
 namespace fla::dispatch {

@@ -10,8 +10,8 @@
 
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
-#include "fla/dispatch/condition.h"
 #include "fla/dispatch/policy.h"
+#include "fla/dispatch/rules/condition.h"
 
 /// The config file: TOML whose keys are the fields of Policy, and rules. Not installed; fla/dispatch/config.h
 /// says what may stand in it.

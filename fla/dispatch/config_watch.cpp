@@ -21,9 +21,9 @@
 
 #include "fla/core/errors.h"
 #include "fla/core/logging.h"
+#include "fla/core/path_walk.h"
 #include "fla/dispatch/config_change.h"
 #include "fla/dispatch/lock_order.h"
-#include "fla/dispatch/path_walk.h"
 #include "fla/dispatch/registry_state.h"
 
 namespace fla::dispatch {

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "fla/core/path_walk.h"
 #include "fla/core/privilege.h"
-#include "fla/dispatch/path_walk.h"
 #include "fla/dispatch/plugin.h"
 
 namespace fla::dispatch {

@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "fla/dispatch/condition.h"
+#include "fla/core/recent.h"
 #include "fla/dispatch/config_file.h"
 #include "fla/dispatch/dispatch.h"
 #include "fla/dispatch/loading.h"
 #include "fla/dispatch/plugin_loader.h"
 #include "fla/dispatch/policy.h"
-#include "fla/dispatch/recent.h"
 #include "fla/dispatch/registry.h"
 #include "fla/dispatch/registry_snapshot.h"
+#include "fla/dispatch/rules/condition.h"
 
 /// The registry's inside; not installed.
 namespace fla::dispatch {

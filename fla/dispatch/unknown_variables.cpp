@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fla/dispatch/suggest.h"
+#include "fla/core/suggest.h"
 
 namespace fla::dispatch {
 

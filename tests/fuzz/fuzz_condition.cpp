@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/condition.h"
+#include "fla/dispatch/rules/condition.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-#include "fla/dispatch/recent.h"
+#include "fla/core/recent.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class Recent : public testing::Test {
     return found == nullptr ? -1 : *found;
   }
 
-  fla::dispatch::Recent<Word, int> recent_{3};
+  fla::Recent<Word, int> recent_{3};
   std::vector<int> gone_;
 };
 

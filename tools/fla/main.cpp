@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/suggest.h"
+#include "fla/core/suggest.h"
 #include "tools/cases/file_error.h"
 #include "tools/fla/command.h"
 
@@ -36,7 +36,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   if (known.empty() || words.empty() || words.front().starts_with('-')) return "";
   const auto found = std::ranges::find(known, words.front());
   if (found == known.end()) {
-    return "there is no command '" + words.front() + "'" + dispatch::suggestion(words.front(), known);
+    return "there is no command '" + words.front() + "'" + suggestion(words.front(), known);
   }
   return unknown_command(*app.get_subcommand(*found), {words.begin() + 1, words.end()});
 }

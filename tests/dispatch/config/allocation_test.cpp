@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/condition.h"
+#include "fla/dispatch/rules/condition.h"
 #include "tests/dispatch/config/config_in_force.h"
 #include "tests/dispatch/config/ruled.h"
 #include "tools/conformance/allocations.h"

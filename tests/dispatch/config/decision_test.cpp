@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/condition.h"
+#include "fla/dispatch/rules/condition.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/dispatch/config/ruled.h"
 

@@ -1,4 +1,4 @@
-#include "fla/dispatch/ranges.h"
+#include "fla/dispatch/rules/ranges.h"
 
 #include <algorithm>
 

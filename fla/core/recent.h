@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace fla::dispatch {
+namespace fla {
 
 /// Values by key, of which those that were used last are kept; not installed. `hash_of(key)` and `==` tell
 /// keys apart.
@@ -71,4 +71,4 @@ std::size_t mixed(std::size_t hash, const Type& value) {
   return hash ^ (std::hash<Type>()(value) + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2));
 }
 
-}  // namespace fla::dispatch
+}  // namespace fla

@@ -1,11 +1,11 @@
-#include "fla/dispatch/path_walk.h"
+#include "fla/core/path_walk.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <list>
 #include <system_error>
 
-namespace fla::dispatch {
+namespace fla {
 
 std::vector<Lookup> way_to(const std::filesystem::path& path) {
   constexpr int kMostLinks = 40;  // as many as the kernel follows
@@ -43,4 +43,4 @@ std::vector<Lookup> way_to(const std::filesystem::path& path) {
   return way;
 }
 
-}  // namespace fla::dispatch
+}  // namespace fla

@@ -10,7 +10,7 @@
 
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
-#include "fla/dispatch/ranges.h"
+#include "fla/dispatch/rules/ranges.h"
 
 /// The conditions of the config file's rules; not installed.
 ///

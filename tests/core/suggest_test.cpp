@@ -1,4 +1,4 @@
-#include "fla/dispatch/suggest.h"
+#include "fla/core/suggest.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 
 namespace {
 
+using fla::suggestion;
 using fla::dispatch::hints_about;
-using fla::dispatch::suggestion;
 
 TEST(Suggestion, IsTheClosestName) {
   EXPECT_EQ(suggestion("cpu_smid", {"cuda_decode", "cpu_simd", "flash_kda"}), "; did you mean 'cpu_simd'?");

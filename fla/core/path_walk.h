@@ -7,7 +7,7 @@
 #include <vector>
 
 /// The kernel's way to a file; not installed.
-namespace fla::dispatch {
+namespace fla {
 
 /// A name that is looked up on the way.
 struct Lookup {
@@ -24,4 +24,4 @@ struct Lookup {
 /// what is no folder or not there.
 std::vector<Lookup> way_to(const std::filesystem::path& path);
 
-}  // namespace fla::dispatch
+}  // namespace fla

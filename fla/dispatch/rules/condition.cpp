@@ -1,4 +1,4 @@
-#include "fla/dispatch/condition.h"
+#include "fla/dispatch/rules/condition.h"
 
 #include <array>
 #include <charconv>

@@ -1,9 +1,9 @@
-#include "fla/dispatch/suggest.h"
+#include "fla/core/suggest.h"
 
 #include <algorithm>
 #include <cctype>
 
-namespace fla::dispatch {
+namespace fla {
 namespace {
 
 constexpr std::size_t kLongest = 64;  // no name of ours is longer
@@ -56,4 +56,4 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return list.empty() ? "" : " (known: " + list + ")";
 }
 
-}  // namespace fla::dispatch
+}  // namespace fla

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fla/core/arguments.h"
-#include "fla/dispatch/ranges.h"
+#include "fla/dispatch/rules/ranges.h"
 
 /// What conditions may ask about a call; not installed.
 namespace fla::dispatch {

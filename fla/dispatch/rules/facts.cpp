@@ -1,4 +1,4 @@
-#include "fla/dispatch/facts.h"
+#include "fla/dispatch/rules/facts.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,7 +6,7 @@
 
 #include "fla/core/export.h"
 
-namespace fla::dispatch {
+namespace fla {
 
 /// The known name that is so close to the word that it may be meant; null: none is.
 const std::string* closest(std::string_view word, const std::vector<std::string>& known);
@@ -15,4 +15,4 @@ const std::string* closest(std::string_view word, const std::vector<std::string>
 /// names is close to it, " (known: a, b)" otherwise, nothing when none is known.
 FLA_API std::string suggestion(std::string_view word, const std::vector<std::string>& known);
 
-}  // namespace fla::dispatch
+}  // namespace fla

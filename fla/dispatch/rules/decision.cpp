@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "fla/dispatch/condition.h"
-#include "fla/dispatch/facts.h"
-#include "fla/dispatch/ranges.h"
-#include "fla/dispatch/suggest.h"
+#include "fla/core/suggest.h"
+#include "fla/dispatch/rules/condition.h"
+#include "fla/dispatch/rules/facts.h"
+#include "fla/dispatch/rules/ranges.h"
 
 namespace fla::dispatch {
 namespace {
