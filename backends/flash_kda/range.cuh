@@ -16,11 +16,10 @@
 ///            comes of it times 2^e_q.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. A chunk that is not is marked `odd`
-/// by prep, or warps beside the chain find its V strange while the chain multiplies the state. Such a
-/// chunk takes another path through the chain, about twice as long. S is looked at where an item begins,
-/// every 16 chunks, and after every chunk that was not plain: with keys of norm 1, beta up to 2 and V below
-/// 2^7, |S / 16| below 2^9 stays below 2^14 for 16 chunks; prep marks chunks with longer keys, larger betas
-/// or gates above 0.
+/// by prep, or other warps find its V strange before the chain begins with it. Such a chunk takes another
+/// path through the chain, about twice as long. S is looked at where an item begins, every 16 chunks, and
+/// after every chunk that was not plain: with keys of norm 1, beta up to 2 and V below 2^7, |S / 16| below
+/// 2^9 stays below 2^14 for 16 chunks; prep marks chunks with longer keys, larger betas or gates above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Q^ from t on and for gamma, so that o from t on, and the state, are NaN. In

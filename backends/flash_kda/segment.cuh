@@ -14,7 +14,7 @@
 ///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> four stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
-///             warpgroup 3: scans V (range.cuh) as soon as it comes; then the chain begins with the chunk
+///             warpgroup 3: scans V (range.cuh) as soon as it has arrived; the chain waits for that
 ///             registers: 24 + 232 + 232 + 24
 ///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
 ///             accumulators; the sum back
@@ -51,7 +51,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Part::stages; ++i) {
       mbar_init(full + 8 * i, 1);
-      mbar_init(empty + 8 * i, values ? 256 + 4 : 256);  // all lanes of the chain, and who scans V
+      mbar_init(empty + 8 * i, values ? 256 + 4 : 256);  // all lanes of the chain, and four scanning warps
       mbar_init(smem + Part::scanned + 8 * i, 4);
     }
     mbar_init_fence();

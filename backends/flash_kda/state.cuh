@@ -18,10 +18,10 @@
 ///       wgmma  S += Y^T K^r m64 n128, B MN-major
 ///       wgmma  O += V^T B^T m64 n64, B K-major
 ///                    between items: the first state from the opening's stages, the last one into its place
-///   warpgroup 3      two warps: a half of O each, from its tile by TMA; where a sequence ends inside a
-///   chunk,
-///                    row by row. Another: the last state by TMA; then the opening's stages are free
-///   warpgroup 4      scans V (range.cuh) as soon as it comes; then the chain begins with the chunk
+///   warpgroup 3      two warps: each stores a half of O from its tile, by TMA or, where a sequence ends
+///                    inside a chunk, row by row. Another warp stores the last state by TMA; then the
+///                    opening's stages are free
+///   warpgroup 4      scans V (range.cuh) as soon as it has arrived; the chain waits for that before a chunk
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
@@ -31,7 +31,7 @@ struct State {
   // A packet comes in two parts: what a chunk needs first and is done with first, with V, and the rest. While
   // prep runs beside, a copy takes longer than a chunk.
   static constexpr std::uint32_t firsts = 3, rests = 2;  // stages
-  // Q^ and K~ in turn, by halves of the channels: one operand with 128 rows
+  // Q^ and K~ alternate by halves of the channels, so that one product reads both as 128 rows.
   static constexpr std::uint32_t qk = 0, v = 4 * kTile, gamma = 6 * kTile, first = gamma + 1024;
   // As in a packet: gamma, and what range.cuh wants.
   static constexpr std::uint32_t tail = Packet::end - Packet::gamma,
@@ -199,7 +199,7 @@ FLA_DEVICE void load_gamma(Smem at, std::uint32_t t, F2 (&gamma)[16]) {
   for (int n = 0; n < 16; ++n) gamma[n] = load_f32x2(from + 32 * n);
 }
 
-/// Numbers that wait in memory.
+/// Stores numbers in local memory.
 template <int count>
 FLA_DEVICE void hold(volatile float (&held)[count], const float (&x)[count]) {
 #pragma unroll
@@ -392,8 +392,8 @@ FLA_DEVICE void state_tells(const Params& p, Smem smem, std::int32_t stream) {
     store_release(p.schedule.taken + stream * kTakenApart, told);
   }
 }
-/// Warpgroup 3, two warps: a half of O each, from shared memory. Whole chunks by TMA; where a sequence
-/// ends inside, row by row.
+/// Warpgroup 3, two warps: each stores a half of O from shared memory, whole chunks by TMA, the last chunk of
+/// a sequence row by row where it is short.
 template <std::uint32_t half>
 FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, std::uint32_t lane) {
   Patience patience;
@@ -549,7 +549,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     };
 
     // The steps of a chunk, by both ways through it.
-    const auto wait_first = [&] {  // who scanned it has waited for it
+    const auto wait_first = [&] {  // the scanning warps have waited for first_full
       mbar_wait(smem + State::scanned + 8 * first.at, first.phase, patience);
       warp_sync();
     };
@@ -716,7 +716,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
               ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
               v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
             }
-            if constexpr (type == Half16::f16) warp_sync();  // without it ptxas 13.0 runs out of registers
+            if constexpr (type == Half16::f16) warp_sync();  // otherwise ptxas 13.0 runs out of registers
           }
           keep(ya);
           keep(v);

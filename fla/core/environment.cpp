@@ -24,7 +24,7 @@ struct User {
   EnvironmentUser::Read read;
 };
 
-/// Never freed: whoever reads the environment while the process ends still finds it.
+/// Never freed: calls while the process ends still read it.
 std::vector<User>& users() {
   static auto& all = *new std::vector<User>;
   return all;

@@ -8,21 +8,22 @@
 
 namespace fla {
 
-/// A part of the library that has variables of its own. Such an object registers them when it is made: a
-/// static one, beside the code that obeys them.
+/// Registers the environment variables of a part of the library, and how they are read. One static object
+/// stands beside the code that obeys the variables.
 class EnvironmentUser {
  public:
   using Apply = std::function<void()>;
-  /// Reads what the variables say now. Throws ConfigError, and changes nothing: what it returns does.
+  /// Reads the variables. Changes nothing, also when it throws ConfigError; the returned function applies
+  /// them.
   using Read = Apply (*)();
-  /// Documents list variables by their users' places.
+  /// Documents list the variables in this order.
   enum class Place { dispatch, ops, core };
 
-  /// read: null where somebody else reads the variables.
+  /// read: null for variables that are read elsewhere.
   EnvironmentUser(Place place, std::span<const Variable> variables, Read read);
 };
 
-/// What all users read now, to be applied. Throws ConfigError.
+/// Reads the variables of all users; the returned functions apply them. Throws ConfigError.
 std::vector<EnvironmentUser::Apply> read_environment_users();
 
 }  // namespace fla

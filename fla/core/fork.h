@@ -4,8 +4,8 @@
 
 namespace fla {
 
-/// The library's mutexes have places in the order in which they nest. First come those of what is built on
-/// the core, which numbers its own from 0; then the core's.
+/// Every mutex of the library has a place; those with lower places are locked first. Places below
+/// kPlacesAboveCore belong to what is built on the core (dispatch/lock_order.h), the others to the core.
 inline constexpr int kPlacesAboveCore = 24;
 enum class CoreLock { cuda_devices = kPlacesAboveCore, device_allocator, log, end };
 

@@ -2,7 +2,8 @@
 
 namespace fla {
 
-/// While one of these is on the thread, nobody reads what tensors hold: for who asks what a call would do.
+/// While such an object exists on a thread, calls on that thread do not read the contents of tensors. Explain
+/// uses it.
 class UntouchedData {
  public:
   UntouchedData();
@@ -10,7 +11,7 @@ class UntouchedData {
   UntouchedData(const UntouchedData&) = delete;
   UntouchedData& operator=(const UntouchedData&) = delete;
 
-  /// Whether one is on this thread.
+  /// Whether one exists on this thread.
   static bool is_on();
 };
 

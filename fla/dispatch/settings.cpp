@@ -41,7 +41,8 @@ constexpr std::array kVariables{
     Variable{"FLA_NVTX", "switch", "1 under a profiler",
              "mark the runs of kernels with NVTX ranges; a profiler sets NVTX_INJECTION64_PATH"},
 };
-const EnvironmentUser user{EnvironmentUser::Place::dispatch, kVariables, nullptr};  // read below
+const EnvironmentUser user{EnvironmentUser::Place::dispatch, kVariables,
+                           nullptr};  // read_environment reads them
 
 std::string value_of(const std::map<std::string, std::string>& variables, const char* name) {
   const auto found = variables.find(name);
