@@ -33,7 +33,7 @@ inline constexpr BackendInfo kOriginalKernel{
     .name = "original",
     .package = "C++",
     .priority = std::numeric_limits<int>::max(),
-    .doc = "the original kernels: what runs when nobody took the call"};
+    .doc = "the original kernels: what runs when no backend takes the call"};
 
 /// Whether a backend can work on this machine, and why not. Asked once, when the op's backends are loaded,
 /// with no lock held: finding out may take calls, threads and processes. Calls meanwhile go to the backends

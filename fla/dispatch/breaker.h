@@ -14,8 +14,8 @@
 namespace fla {
 
 /// Where a backend's circuit breaker stands for one function. Closed: calls go to the backend. Open: it
-/// failed too often, and calls go past it. Half-open: the cool-down is over, one call tries it, the others go
-/// past it until that one has ended.
+/// failed too often, and calls skip it. Half-open: the cool-down is over, one call tries it, the others skip
+/// it until that one has ended.
 enum class BreakerState : std::uint8_t { closed, open, half_open };
 
 /// "closed", "open" or "half_open".
@@ -63,7 +63,7 @@ class FLA_API Breaker {
   /// All that a call asks while nothing is wrong.
   bool closed() const { return state_.load(std::memory_order_relaxed) == BreakerState::closed; }
 
-  /// For a call that found it not closed: a trial, or 0 when the call must go past this backend. One trial
+  /// For a call that found it not closed: a trial, or 0 when the call must skip this backend. One trial
   /// runs at a time, and whoever gets one ends it by succeeded, abandoned or failed. Allocates nothing when
   /// it says 0. When the breaker was closed in the meantime the answer is a trial, too: its end changes
   /// nothing then.

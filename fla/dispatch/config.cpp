@@ -74,7 +74,7 @@ void ask_vetoes(const ConfigChange& change) {
 
 namespace dispatch {
 
-void put_in_force(const std::shared_ptr<const Configuration>& next) {
+void apply_configuration(const std::shared_ptr<const Configuration>& next) {
   Registry& registry = Registry::instance();
   const std::uint64_t generation = registry.generation();
   const KnownNames known = registry.known_names();
@@ -125,7 +125,7 @@ void reload_config() {
   try {
     next =
         std::make_shared<dispatch::Configuration>(dispatch::read_configuration(before->file, before->path));
-    dispatch::put_in_force(next);
+    dispatch::apply_configuration(next);
   } catch (const ConfigError& error) {
     dispatch::report_refused(before->path, next.get(), error.what());
     throw;

@@ -64,12 +64,12 @@ struct ConfigChange {
   std::size_t rules = 0;
 };
 
-/// Asks `veto` before a changed file is put in force; a reason keeps the old one. An exception is a reason,
+/// Asks `veto` before a changed file is applied; a reason keeps the old one. An exception is a reason,
 /// too. What the environment brings (the first reading, reload_environment()) is not asked about.
 [[nodiscard]] FLA_API Subscription
 veto_config(std::function<std::optional<std::string>(const ConfigChange&)> veto);
 
-/// Tells `listener` of every changed file, after it was put in force or refused. It must not throw; one that
+/// Tells `listener` of every changed file, after it was applied or refused. It must not throw; one that
 /// does is logged.
 ///
 /// Callbacks run on the watching thread or that of reload_config(), with no lock of the library held: they

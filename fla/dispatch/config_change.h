@@ -8,9 +8,9 @@
 /// What becomes of a config file that was read again; not installed.
 namespace fla::dispatch {
 
-/// Checks it, asks the vetoes, puts it in force and tells the listeners; a configuration that was read later
+/// Checks it, asks the vetoes, applies it and tells the listeners; a configuration that was read later
 /// and is in force already stays. Throws ConfigError, and changes nothing.
-void put_in_force(const std::shared_ptr<const Configuration>& next);
+void apply_configuration(const std::shared_ptr<const Configuration>& next);
 
 /// Tells the listeners and the log why a file is not used, once as long as the same is wrong. `next` is null
 /// when it could not be read.

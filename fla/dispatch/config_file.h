@@ -48,7 +48,7 @@ struct Configuration {
   std::vector<Mention> mentions;
 
   /// The rules of an op, worked out for the arguments of one of its functions, once. That takes time:
-  /// compile() does it before the file is put in force, so that calls find it done; for a function that a
+  /// compile() does it before the file is applied, so that calls find it done; for a function that a
   /// plugin brings later it is left to the first call. Once the file is in force, the registry's lock must be
   /// held.
   std::shared_ptr<const Decision> decision(std::string_view op, ArgumentTable table) const;

@@ -262,7 +262,7 @@ class Watch {
       if (next->text == before->text) {
         forget_refusal();
       } else {
-        put_in_force(next);
+        apply_configuration(next);
       }
     } catch (const std::exception& error) {
       report_refused(path_, next.get(), error.what());

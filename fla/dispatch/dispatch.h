@@ -52,9 +52,9 @@ struct Snapshot {
   const Decision* decision = nullptr;        ///< the config file's rules for this function; null: none
   const Snapshot* const* by_rule = nullptr;  ///< what holds when a rule does, in the rules' order
   std::uint32_t original_counter = 0;
-  bool only_original = true;     ///< nobody is to be asked or told
+  bool only_original = true;     ///< no candidate, no trace
   bool must_take = false;        ///< FLA_BACKEND_REQUIRE: the original kernel is no answer
-  bool fall_back = false;        ///< FLA_ON_FAILURE=fallback, and nobody is required
+  bool fall_back = false;        ///< FLA_ON_FAILURE=fallback, and no backend is required
   bool check_verifiers = false;  ///< FLA_CHECK_VERIFIERS=1
   bool traced = false;           ///< a profiler wants to know who runs
   BreakerSettings breaker;
@@ -125,7 +125,7 @@ class FLA_API FunctionBase {
   }
 
  protected:
-  /// The original kernel's counter, and 1, when outside a ScopedPolicy nobody else is to be asked or told.
+  /// The original kernel's counter, and 1, when outside a ScopedPolicy there is neither candidate nor trace.
   std::uint32_t only_original() const { return only_original_.load(std::memory_order_relaxed); }
 
  private:

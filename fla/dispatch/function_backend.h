@@ -44,7 +44,7 @@ class FLA_API FunctionBackendBase : public BaseBackend {
   DType precision_;
 };
 
-/// Throws InvalidArgument for a name that nobody has, ConfigError as add_backend does. Lends the slot the
+/// Throws InvalidArgument for an unknown name, ConfigError as add_backend does. Lends the slot the
 /// function's name.
 FLA_API std::uint64_t add_function_backend(std::string_view name,
                                            std::unique_ptr<FunctionBackendBase> backend, Slot slot);

@@ -28,7 +28,7 @@ CallType call_type(const Args& args) {
 }
 
 /// The function of that name. No name, or the op's own, is the op's front door and stands for the function
-/// that it picks. An op that only a plugin has is loaded. Throws InvalidArgument for a name that nobody has,
+/// that it picks. An op that only a plugin has is loaded. Throws InvalidArgument for an unknown name,
 /// or whose function takes another struct.
 FLA_API const FunctionBase& function_named(std::string_view op, std::string_view function,
                                            const CallType& type);

@@ -9,13 +9,13 @@
 
 namespace fla {
 
-/// A choice that was made once, to be called many times. A call goes straight to the chosen kernel: it asks
-/// nobody and checks nothing. So every call's arguments must have what the planned ones had (sizes, dtypes,
-/// devices, strides, options, which tensors are there) and be right; only pointers, contents and `scale` may
-/// differ. Settings that change later do not change a plan, except that the stages of an original kernel
-/// (fla/ops/common/stages.h) are dispatched at each call. A backend that fails is raised, whatever
-/// FLA_ON_FAILURE says. Copies are cheap; a plan may be called from several threads at once. A backend that a
-/// program took out lives on while a plan has it.
+/// A choice that was made once, to be called many times. A call goes straight to the chosen kernel: no
+/// verifier is asked and nothing is checked. So every call's arguments must have what the planned ones had
+/// (sizes, dtypes, devices, strides, options, which tensors are there) and be right; only pointers, contents
+/// and `scale` may differ. Settings that change later do not change a plan, except that the stages of an
+/// original kernel (fla/ops/common/stages.h) are dispatched at each call. A backend that fails is raised,
+/// whatever FLA_ON_FAILURE says. Copies are cheap; a plan may be called from several threads at once. A
+/// backend that a program took out lives on while a plan has it.
 template <class Args>
 class Plan {
  public:
@@ -76,7 +76,7 @@ FLA_API Choice choose(const FunctionBase& function, const void* args);
 
 /// Chooses for these arguments as a call would, on this thread, now. A function that is called like its op is
 /// the op's front door, and the plan is that of the function which it picks now. Throws as a call would, and
-/// InvalidArgument for a name that nobody has.
+/// InvalidArgument for an unknown name.
 template <class Args>
 Plan<Args> plan(std::string_view op, std::string_view function, const Args& args) {
   const auto& planned = dispatch::function_for(op, function, args);

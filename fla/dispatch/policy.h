@@ -17,9 +17,9 @@ enum class OnFailure { raise, fallback };
 /// it has; a list replaces the earlier list as a whole.
 ///
 /// `prefer` changes only the order of asking: the backends that it names are asked first, in its order, then
-/// the others as before. It lets nobody in: a preferred backend that is disabled, denied, not in the order or
-/// not the required one is not used. Within a layer it applies to what `order` leaves; an order in a later
-/// layer takes away the preferences of earlier ones for that op.
+/// the others as before. It enables no backend: a preferred backend that is disabled, denied, not in the
+/// order or not the required one is not used. Within a layer it applies to what `order` leaves; an order in a
+/// later layer takes away the preferences of earlier ones for that op.
 struct Policy {
   std::optional<bool> disable_dispatch{};  ///< the original kernels only
   std::map<std::string, bool> enable{};    ///< backend -> on or off; what its toggle variable says

@@ -64,7 +64,7 @@ FLA_API std::uint64_t generation();
 
 /// A backend that a program added itself; it leaves when this object goes. Calls that are under way there
 /// finish. The backend itself is destroyed, on whatever thread and with no lock of the library held, when
-/// nobody can come back to it any more: plans that chose it are gone, and every thread that called one of its
+/// it is no longer in use: plans that chose it are gone, and every thread that called one of its
 /// functions has called that function again, or has ended. A forked child has it, too: like a listener
 /// (fla/core/subscription.h), it must not refer to the stacks of other threads there.
 class RegisteredBackend {

@@ -51,8 +51,8 @@ struct RegistrySnapshot {
 };
 
 /// Taken under one lock: nothing in it is older or newer than the rest. Makes the backends that are linked
-/// in, but loads no plugin: those whose ops nobody has called yet are in `plugins` alone, as "found". Throws
-/// ConfigError when the environment is wrong.
+/// in, but loads no plugin: those whose ops have not been called yet are in `plugins` alone, as "found".
+/// Throws ConfigError when the environment is wrong.
 FLA_API RegistrySnapshot registry_snapshot();
 
 }  // namespace fla

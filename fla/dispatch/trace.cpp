@@ -46,8 +46,8 @@ nvtxStringHandle_t handle_of(const FunctionBase& function, std::string_view back
                            std::string(backend);
   auto* made =
       new Named{&function, std::string(backend), nvtxDomainRegisterStringA(domain(), text.c_str()), first};
-  // Two threads that come here at once may both put the pair in: the same name under two handles harms
-  // nobody.
+  // Two threads that come here at once may both put the pair in: the same name under two handles does no
+  // harm.
   while (!names.compare_exchange_weak(made->next, made, std::memory_order_acq_rel)) {
   }
   return made->handle;

@@ -6,8 +6,8 @@
 
 namespace fla::python {
 
-/// The ops of the module: a line a function. Names, order, documentation and checks of their arguments come
-/// from the op's table.
+/// The ops of the module, one line per function. Names, order, documentation and checks of their arguments
+/// come from the op's table.
 const std::vector<OpFunction>& functions() {
   static const std::vector<OpFunction> all{
       function_of<KdaArgs, &fla::kda>(

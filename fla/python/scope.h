@@ -8,7 +8,7 @@
 #include "fla/dispatch/policy.h"
 
 /// `with fla_cpp.policy(...)`: the policies of the calling context, kept in a contextvars.ContextVar. They
-/// are put in force on the thread of each call while it runs, so that tasks and generators that take turns on
+/// are applied on the thread of each call while it runs, so that tasks and generators that take turns on
 /// a thread each keep their own.
 namespace fla::python {
 
@@ -17,7 +17,7 @@ class Scope {
   /// Reads the context. Needs the GIL.
   Scope();
 
-  /// Puts them in force, from the outermost to the innermost. Needs no GIL; throws ConfigError.
+  /// Applies them, from the outermost to the innermost. Needs no GIL; throws ConfigError.
   class Policies {
    public:
     explicit Policies(const Scope& scope) {

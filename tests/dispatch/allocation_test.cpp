@@ -91,7 +91,7 @@ struct Broken final : fla_test::MixBackend {
   }
 };
 
-TEST_F(Allocation, NoneInACallThatGoesPastAnOpenBreaker) {
+TEST_F(Allocation, NoneInACallThatSkipsAnOpenBreaker) {
   const auto broken = fla::register_backend("mix", std::make_unique<Broken>());
   const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback, .breaker_threshold = 1});
   ASSERT_EQ(mix_chunk({}).by, "picky");

@@ -18,7 +18,7 @@ using fla::Policy;
 using fla_test::add;
 using fla_test::error_text;
 using fla_test::ScopedEnvironment;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 struct BadValue {
   const char* name;
@@ -35,7 +35,7 @@ class BadVariable : public testing::TestWithParam<BadValue> {
 
 TEST_P(BadVariable, IsAnErrorThatNamesItAndTheSettingsInForceStay) {
   const fla_test::ReloadedEnvironment good{{"FLA_BACKEND_DENY", "alpha"}};
-  ASSERT_EQ(taker(), "beta");
+  ASSERT_EQ(selected_backend(), "beta");
   const Policy before = fla::current_policy();
   {
     const ScopedEnvironment bad{{GetParam().variable, GetParam().value}};
@@ -43,7 +43,7 @@ TEST_P(BadVariable, IsAnErrorThatNamesItAndTheSettingsInForceStay) {
     EXPECT_EQ(text.substr(0, text.find(" (known: ")),
               std::string(GetParam().variable) + ": " + GetParam().message);
     EXPECT_EQ(fla::current_policy(), before);
-    EXPECT_EQ(taker(), "beta");
+    EXPECT_EQ(selected_backend(), "beta");
   }
 }
 
@@ -123,7 +123,7 @@ TEST_F(BadSettings, NothingOfAReloadThatFailsIsTaken) {
   const fla_test::ReloadedEnvironment good{{"FLA_NUM_THREADS", "3"}, {"FLA_LOG_LEVEL", "error"}};
   const auto expect_unchanged = [] {
     EXPECT_THROW(fla::reload_environment(), ConfigError);
-    EXPECT_EQ(taker(), "alpha");
+    EXPECT_EQ(selected_backend(), "alpha");
     EXPECT_EQ(fla::num_threads(), 3);
     EXPECT_FALSE(fla::log_enabled(spdlog::level::warn));
   };
@@ -144,7 +144,7 @@ TEST_F(BadSettings, EmptyVariablesSayNothing) {
   ::setenv("FLA_BACKEND_DENY", "", 1);
   ::setenv("FLA_ON_FAILURE", "", 1);
   EXPECT_NO_THROW(fla::reload_environment());
-  EXPECT_EQ(taker(), "alpha");
+  EXPECT_EQ(selected_backend(), "alpha");
 }
 
 }  // namespace

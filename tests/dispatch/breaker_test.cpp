@@ -176,7 +176,7 @@ TEST_F(BreakerTest, StaysHalfOpenForTheNextCallAfterATrialWithoutAnAnswer) {
   EXPECT_EQ(events_.all().size(), 3u) << "open, half-open, closed: nothing changed in between";
 }
 
-TEST_F(BreakerTest, IsNotImpressedByCallsThatBeganBeforeItOpenedAndFailLater) {
+TEST_F(BreakerTest, IgnoresLateFailuresOfCallsThatBeganBeforeItOpened) {
   open(breaker_);
   BreakerClock::advance_ms(4'000);
   breaker_.failed(kSettings, "late");
@@ -190,7 +190,7 @@ TEST_F(BreakerTest, IsNotImpressedByCallsThatBeganBeforeItOpenedAndFailLater) {
   EXPECT_TRUE(breaker_.closed());
 }
 
-TEST_F(BreakerTest, IsNotImpressedByTheEndOfATrialThatAResetOvertook) {
+TEST_F(BreakerTest, IgnoresTheEndOfATrialThatBeganBeforeAReset) {
   const Breaker::Trial old = open_and_try(breaker_);
   breaker_.reset();
   const Breaker::Trial current = open_and_try(breaker_);
@@ -338,7 +338,7 @@ TEST_F(BreakerTest, TellsListenersOnTheThreadOfTheChangeWithNoLockHeld) {
   EXPECT_EQ(reason, "3 failures within 1 s, last: no workspace; tried again in 5 s");
 }
 
-TEST_F(BreakerTest, TellsNobodyWhoseSubscriptionEnded) {
+TEST_F(BreakerTest, TellsNoListenerWhoseSubscriptionEnded) {
   int told = 0;
   {
     const auto subscription = fla::on_breaker_change([&told](const BreakerEvent&) { ++told; });

@@ -19,8 +19,8 @@ using fla_test::Fake;
 using fla_test::mix_chunk;
 using fla_test::MixArgs;
 using fla_test::row_of;
+using fla_test::selected_backend;
 using fla_test::standing_of;
-using fla_test::taker;
 using testing::EndsWith;
 
 constexpr unsigned kRefusalLine = __LINE__ + 2;
@@ -28,23 +28,23 @@ Verdict only_128(const MixArgs& args) {
   return args.K == 128 ? fla::accept() : fla::refuse("requires K=128, got {}", args.K);
 }
 
-TEST(Choice, OriginalKernelRunsWithoutBackends) { EXPECT_EQ(taker(), "original"); }
+TEST(Choice, OriginalKernelRunsWithoutBackends) { EXPECT_EQ(selected_backend(), "original"); }
 
 TEST(Choice, FirstBackendThatAcceptsTakesTheCall) {
   const auto alpha = add({.name = "alpha", .verify = only_128});
-  EXPECT_EQ(taker({.K = 128}), "alpha");
+  EXPECT_EQ(selected_backend({.K = 128}), "alpha");
 }
 
-TEST(Choice, OriginalKernelRunsWhenNobodyAccepts) {
+TEST(Choice, OriginalKernelRunsWhenNoBackendAccepts) {
   const auto alpha = add({.name = "alpha", .verify = only_128});
-  EXPECT_EQ(taker({.K = 64}), "original");
+  EXPECT_EQ(selected_backend({.K = 64}), "original");
 }
 
 TEST(Choice, RefusedCallGoesToTheNextBackend) {
   const auto alpha = add({.name = "alpha", .priority = 1, .verify = only_128});
   const auto beta = add({.name = "beta", .priority = 2});
-  EXPECT_EQ(taker({.K = 128}), "alpha");
-  EXPECT_EQ(taker({.K = 64}), "beta");
+  EXPECT_EQ(selected_backend({.K = 128}), "alpha");
+  EXPECT_EQ(selected_backend({.K = 64}), "beta");
 }
 
 TEST(Choice, RefusalCarriesItsReasonAndItsPlace) {
@@ -57,21 +57,21 @@ TEST(Choice, RefusalCarriesItsReasonAndItsPlace) {
 
 TEST(Choice, OriginalIsCallableByItself) {
   const auto alpha = add({.name = "alpha"});
-  EXPECT_EQ(taker(), "alpha");
+  EXPECT_EQ(selected_backend(), "alpha");
   EXPECT_EQ(fla_test::original::mix_chunk({}).by, "original");
 }
 
 TEST(Choice, LowerPriorityIsAskedFirst) {
   const auto late = add({.name = "aaa_late", .priority = 7});
   const auto early = add({.name = "zzz_early", .priority = -3});
-  EXPECT_EQ(taker(), "zzz_early");
+  EXPECT_EQ(selected_backend(), "zzz_early");
 }
 
 TEST(Choice, TiesGoByName) {
   const auto second = add({.name = "beta", .priority = 5});
   const auto first = add({.name = "alpha", .priority = 5});
   const auto third = add({.name = "gamma", .priority = 5});
-  EXPECT_EQ(taker(), "alpha");
+  EXPECT_EQ(selected_backend(), "alpha");
   const auto explanation = fla::explain("mix", "mix_chunk", MixArgs{});
   ASSERT_EQ(explanation.rows.size(), 3u);
   EXPECT_EQ(explanation.rows[0].name, "alpha");
@@ -82,9 +82,9 @@ TEST(Choice, TiesGoByName) {
 TEST(Choice, BackendLeavesWithItsRegistration) {
   {
     const auto alpha = add({.name = "alpha"});
-    EXPECT_EQ(taker(), "alpha");
+    EXPECT_EQ(selected_backend(), "alpha");
   }
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
 }
 
 TEST(Choice, BackendsOfOneNameAreRefused) {
@@ -106,15 +106,15 @@ TEST(Choice, ThrowingVerifierCountsAsARefusalAndIsToldApart) {
                             throw std::runtime_error("oops");
                           }});
   const auto beta = add({.name = "beta", .priority = 2, .verify = only_128});
-  EXPECT_EQ(taker({.K = 128}), "beta");
-  EXPECT_EQ(taker({.K = 64}), "original");
+  EXPECT_EQ(selected_backend({.K = 128}), "beta");
+  EXPECT_EQ(selected_backend({.K = 64}), "original");
   EXPECT_EQ(standing_of("alpha"), "failed: verifier failed: oops");
   EXPECT_EQ(standing_of("beta", {.K = 64}), "refused: requires K=128, got 64");
 }
 
 TEST(Choice, VerifierThatThrowsNoExceptionTypeIsCaughtToo) {
   const auto alpha = add({.name = "alpha", .verify = [](const MixArgs&) -> Verdict { throw 5; }});
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_EQ(standing_of("alpha"), "failed: verifier failed: an exception of unknown type");
 }
 
@@ -147,7 +147,7 @@ class Talker final : public fla_test::MixBackend {
 TEST(Choice, BackendWithoutAnImplementationIsSkippedAndSaysSo) {
   const auto talker = fla::register_backend("mix", std::make_unique<Talker>());
   const auto alpha = add({.name = "alpha"});
-  EXPECT_EQ(taker(), "alpha");
+  EXPECT_EQ(selected_backend(), "alpha");
   EXPECT_EQ(standing_of("talker"), "not_implemented: has no mix_chunk");
   EXPECT_EQ(fla_test::mix_step({}).by, "original step");
   EXPECT_EQ(row_of("alpha", fla::explain("mix", "mix_step", MixArgs{})).state, "not_implemented");
@@ -166,14 +166,14 @@ class Grandchild final : public Heir {
 
 TEST(Choice, InheritedImplementationsAndVerifiersCount) {
   const auto heir = fla::register_backend("mix", std::make_unique<Grandchild>());
-  EXPECT_EQ(taker({.K = 128}), "heir");
-  EXPECT_EQ(taker({.K = 64}), "original");
+  EXPECT_EQ(selected_backend({.K = 128}), "heir");
+  EXPECT_EQ(selected_backend({.K = 64}), "original");
 }
 
 TEST(Choice, UnavailableBackendIsSkippedWithItsReason) {
   const auto alpha =
       add({.name = "alpha", .available = [] { return fla::Availability::no("no such device"); }});
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_EQ(standing_of("alpha"), "unavailable: no such device");
 }
 
@@ -181,7 +181,7 @@ TEST(Choice, ThrowingIsAvailableMeansUnavailable) {
   const auto alpha = add({.name = "alpha", .available = []() -> fla::Availability {
                             throw std::runtime_error("driver too old");
                           }});
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_EQ(standing_of("alpha"), "unavailable: is_available failed: driver too old");
 }
 
@@ -191,7 +191,7 @@ TEST(Choice, AvailabilityIsAskedOnce) {
                             ++asked;
                             return fla::Availability::yes();
                           }});
-  for (int i = 0; i < 3; ++i) (void)taker();
+  for (int i = 0; i < 3; ++i) (void)selected_backend();
   (void)row_of("alpha");
   EXPECT_EQ(asked, 1);
 }

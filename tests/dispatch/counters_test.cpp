@@ -23,7 +23,7 @@ using fla_test::add;
 using fla_test::counted;
 using fla_test::MixArgs;
 using fla_test::refusals;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 /// How often each wording was counted.
 std::map<std::string, std::uint64_t> by_reason(const fla::BackendCounters& row) {
@@ -35,14 +35,14 @@ std::map<std::string, std::uint64_t> by_reason(const fla::BackendCounters& row) 
 TEST(Counters, CountWhatABackendTook) {
   const auto alpha = add({.name = "counted_alpha"});
   const auto before = counted("counted_alpha").taken;
-  for (int i = 0; i < 7; ++i) (void)taker();
+  for (int i = 0; i < 7; ++i) (void)selected_backend();
   EXPECT_EQ(counted("counted_alpha").taken, before + 7);
 }
 
 TEST(Counters, CountTheOriginalKernelUnderItsName) {
   const auto before = counted("original").taken;
   const auto step = counted("original", "mix_step").taken;
-  for (int i = 0; i < 3; ++i) (void)taker();
+  for (int i = 0; i < 3; ++i) (void)selected_backend();
   (void)fla_test::mix_step({});
   EXPECT_EQ(counted("original").taken, before + 3);
   EXPECT_EQ(counted("original", "mix_step").taken, step + 1);
@@ -51,7 +51,7 @@ TEST(Counters, CountTheOriginalKernelUnderItsName) {
 TEST(Counters, CountWithDispatchDisabledToo) {
   const fla::ScopedPolicy policy({.disable_dispatch = true});
   const auto before = counted("original").taken;
-  (void)taker();
+  (void)selected_backend();
   EXPECT_EQ(counted("original").taken, before + 1);
 }
 
@@ -62,9 +62,9 @@ TEST(Counters, CountRefusalsByReasonNotByValue) {
                            if (args.K != 128) return fla::refuse("requires K=128, got {}", args.K);
                            return fla::accept();
                          }});
-  for (const std::int64_t K : {64, 32, 64}) (void)taker({.K = K});
-  (void)taker({.dtype = fla::DType::bf16});
-  (void)taker({});
+  for (const std::int64_t K : {64, 32, 64}) (void)selected_backend({.K = K});
+  (void)selected_backend({.dtype = fla::DType::bf16});
+  (void)selected_backend({});
   const auto row = counted("counted_beta");
   EXPECT_THAT(by_reason(row), testing::UnorderedElementsAre(testing::Pair("requires K=128, got {}", 3),
                                                             testing::Pair("requires f32, got {}", 1)));
@@ -79,8 +79,8 @@ TEST(Counters, CountVerifiersThatFailedApart) {
                             if (args.K == 1) throw std::runtime_error("oops");
                             return fla::refuse("no");
                           }});
-  for (int i = 0; i < 2; ++i) (void)taker({.K = 1});
-  (void)taker({.K = 2});
+  for (int i = 0; i < 2; ++i) (void)selected_backend({.K = 1});
+  (void)selected_backend({.K = 2});
   EXPECT_THAT(by_reason(counted("counted_buggy")),
               testing::UnorderedElementsAre(testing::Pair("verifier failed: {}", 2), testing::Pair("no", 1)));
 }
@@ -89,7 +89,7 @@ TEST(Counters, NameNoPlaceForVerifiersThatFailed) {
   const auto buggy = add({.name = "counted_placeless", .verify = [](const MixArgs&) -> fla::Verdict {
                             throw std::runtime_error("oops");
                           }});
-  (void)taker();
+  (void)selected_backend();
   EXPECT_EQ(counted("counted_placeless").refused.at(0).place, "");
 }
 
@@ -98,7 +98,7 @@ TEST(Counters, TakeOneWordingOfOnePlaceForOneReasonWhereverItWasCompiled) {
   const auto twins = add({.name = "counted_twins", .verify = [](const MixArgs& args) {
                             return fla::refuse(fla::ReasonText(args.K == 1 ? here : there, "twins.h", 7));
                           }});
-  for (const std::int64_t K : {1, 2, 2}) (void)taker({.K = K});
+  for (const std::int64_t K : {1, 2, 2}) (void)selected_backend({.K = K});
   const auto row = counted("counted_twins");
   ASSERT_EQ(row.refused.size(), 1u);
   EXPECT_EQ(row.refused[0].reason, "requires f32");
@@ -122,7 +122,7 @@ TEST(Counters, ListTheOriginalKernelOfEveryFunctionBeforeItsFirstCall) {
 TEST(Counters, DoNotListFunctionsThatABackendLacks) {
   const auto chunks = add({.name = "counted_chunks"});
   const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback});  // asks about breakers as well
-  (void)taker();
+  (void)selected_backend();
   (void)fla_test::mix_step({});
   (void)fla::explain("mix", "mix_step", MixArgs{});
   EXPECT_THAT(rows_of_mix(), testing::Contains("mix_chunk counted_chunks"));
@@ -137,7 +137,7 @@ TEST(Counters, CountCallsThatTheOriginalKernelTookAfterAFailureAndOfAPlan) {
                throw fla::BackendError("out of workspace", fla::BackendError::Wrote::nothing);
              }});
     const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback});
-    EXPECT_EQ(taker(), "original");
+    EXPECT_EQ(selected_backend(), "original");
   }
   EXPECT_EQ(counted("original").taken, before + 1);
   (void)fla::plan("mix", "mix_chunk", MixArgs{})({});
@@ -146,7 +146,7 @@ TEST(Counters, CountCallsThatTheOriginalKernelTookAfterAFailureAndOfAPlan) {
 
 TEST(Counters, AreOrderedByOpAndFunctionTheOriginalLast) {
   const auto late = add({.name = "counted_late"});
-  (void)taker();
+  (void)selected_backend();
   (void)fla_test::mix_step({});
   std::vector<std::string> seen;
   for (const fla::BackendCounters& row : fla::counters()) {
@@ -181,7 +181,7 @@ TEST(Counters, AVerifierOfManyBranchesIsCountedWhole) {
                            }
                          }});
   for (std::int64_t K = 0; K < 12; ++K) {
-    for (int i = 0; i < 3; ++i) (void)taker({.K = K});
+    for (int i = 0; i < 3; ++i) (void)selected_backend({.K = K});
   }
   EXPECT_EQ(refusals(counted("counted_many")), 36u);
 }
@@ -192,11 +192,11 @@ TEST(Counters, SumOverThreadsThatRunAndThatEnded) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([] {
-      for (int j = 0; j < 250; ++j) (void)taker();
+      for (int j = 0; j < 250; ++j) (void)selected_backend();
     });
   }
   for (std::thread& thread : threads) thread.join();
-  (void)taker();
+  (void)selected_backend();
   EXPECT_EQ(counted("counted_threads").taken, before + 1001);
 }
 
@@ -204,9 +204,9 @@ TEST(Counters, LoseNothingWhileBackendsComeAndGo) {
   const auto alpha = add({.name = "counted_first", .priority = 1});
   const auto before = counted("counted_first").taken;
   for (int i = 0; i < 40; ++i) {
-    (void)taker();
+    (void)selected_backend();
     const auto other = add({.name = "counted_passing_" + std::to_string(i), .priority = 0});
-    (void)taker();
+    (void)selected_backend();
     EXPECT_EQ(counted("counted_passing_" + std::to_string(i)).taken, 1u);
   }
   EXPECT_EQ(counted("counted_first").taken, before + 40);
@@ -219,10 +219,10 @@ TEST(Counters, CountFailuresAndFallbacks) {
            }});
   {
     const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback});
-    EXPECT_EQ(taker(), "original");
+    EXPECT_EQ(selected_backend(), "original");
   }
   const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::raise});
-  EXPECT_THROW((void)taker(), fla::BackendError);
+  EXPECT_THROW((void)selected_backend(), fla::BackendError);
   const auto row = counted("counted_failing");
   EXPECT_EQ(row.failed, 2u);
   EXPECT_EQ(row.fell_back, 1u);

@@ -44,10 +44,10 @@ class Explain : public testing::Test {
       add({.name = "buggy", .priority = 5, .verify = [](const MixArgs&) -> fla::Verdict {
              throw std::runtime_error("null device");
            }});
-  fla::RegisteredBackend taker_ = add({.name = "taker", .priority = 6, .run = [this](const MixArgs&) {
-                                         ++runs_;
-                                         return fla_test::MixResult{"taker"};
-                                       }});
+  fla::RegisteredBackend accepting_ = add({.name = "accepting", .priority = 6, .run = [this](const MixArgs&) {
+                                             ++runs_;
+                                             return fla_test::MixResult{"accepting"};
+                                           }});
   fla::RegisteredBackend spare_ = add({.name = "spare", .priority = 7});
   fla::ScopedPolicy policy_{{.deny = {{"denied"}}}};
 };
@@ -57,11 +57,11 @@ TEST_F(Explain, HasOneRowABackendInTheOrderOfAsking) {
   EXPECT_EQ(explanation.op, "mix");
   EXPECT_EQ(explanation.function, "mix_chunk");
   EXPECT_TRUE(explanation.dispatch_enabled);
-  EXPECT_EQ(explanation.selected, "taker");
+  EXPECT_EQ(explanation.selected, "accepting");
   EXPECT_EQ(explanation.error, "");
   EXPECT_THAT(states(explanation),
               ElementsAre("absent unavailable", "off disabled", "denied denied", "picky refused",
-                          "buggy failed", "taker selected", "spare accepted"));
+                          "buggy failed", "accepting selected", "spare accepted"));
 }
 
 TEST_F(Explain, GivesTheReasons) {
@@ -70,18 +70,18 @@ TEST_F(Explain, GivesTheReasons) {
   EXPECT_EQ(fla_test::row_of("denied", explain()).reason, "named in the deny list");
   EXPECT_EQ(fla_test::row_of("picky", explain()).reason, "requires K=128, got 64");
   EXPECT_EQ(fla_test::row_of("buggy", explain()).reason, "verifier failed: null device");
-  EXPECT_EQ(fla_test::row_of("taker", explain()).reason, "");
+  EXPECT_EQ(fla_test::row_of("accepting", explain()).reason, "");
 }
 
-TEST_F(Explain, AgreesWithTheCall) { EXPECT_EQ(fla_test::taker({.K = 64}), explain().selected); }
+TEST_F(Explain, AgreesWithTheCall) { EXPECT_EQ(fla_test::selected_backend({.K = 64}), explain().selected); }
 
-TEST_F(Explain, SelectsTheOriginalWhenNobodyAccepts) {
+TEST_F(Explain, SelectsTheOriginalWhenNoBackendAccepts) {
   const fla::ScopedPolicy policy({.allow = {{"picky"}}});
   EXPECT_EQ(explain().selected, "original");
 }
 
 TEST_F(Explain, SaysWhatTheOriginalKernelIsThere) {
-  EXPECT_EQ(explain().original.state, "accepted") << "taker is before it";
+  EXPECT_EQ(explain().original.state, "accepted") << "accepting is before it";
   {
     const fla::ScopedPolicy policy({.allow = {{"picky"}}});
     EXPECT_EQ(explain().original.state, "selected");
@@ -90,27 +90,27 @@ TEST_F(Explain, SaysWhatTheOriginalKernelIsThere) {
     const fla::ScopedPolicy policy({.disable_dispatch = true});
     EXPECT_EQ(explain().original.state, "selected");
   }
-  const fla::ScopedPolicy policy({.require = {{"mix", "taker"}}});
+  const fla::ScopedPolicy policy({.require = {{"mix", "accepting"}}});
   EXPECT_EQ(explain().original.state, "denied");
-  EXPECT_EQ(explain().original.reason, "taker is required for mix");
+  EXPECT_EQ(explain().original.reason, "accepting is required for mix");
 }
 
 TEST_F(Explain, SaysNotImplementedForTheOtherFunction) {
   const Explanation explanation = fla::explain("mix", "mix_step", MixArgs{});
   EXPECT_EQ(explanation.selected, "original");
-  EXPECT_EQ(fla_test::row_of("taker", explanation).state, "not_implemented");
-  EXPECT_EQ(fla_test::row_of("taker", explanation).reason, "has no mix_step");
+  EXPECT_EQ(fla_test::row_of("accepting", explanation).state, "not_implemented");
+  EXPECT_EQ(fla_test::row_of("accepting", explanation).reason, "has no mix_step");
 }
 
 TEST_F(Explain, RunsNoKernelAndCountsNothing) {
-  (void)fla_test::taker({.K = 64});
+  (void)fla_test::selected_backend({.K = 64});
   const auto before = fla_test::counted("picky");
-  const auto taken = fla_test::counted("taker").taken;
+  const auto taken = fla_test::counted("accepting").taken;
   const int runs = runs_;
   for (int i = 0; i < 5; ++i) (void)explain();
   EXPECT_EQ(runs_, runs);
   EXPECT_EQ(fla_test::refusals(fla_test::counted("picky")), fla_test::refusals(before));
-  EXPECT_EQ(fla_test::counted("taker").taken, taken);
+  EXPECT_EQ(fla_test::counted("accepting").taken, taken);
 }
 
 TEST_F(Explain, JsonHasTheFieldsOfTheContract) {
@@ -118,7 +118,7 @@ TEST_F(Explain, JsonHasTheFieldsOfTheContract) {
   EXPECT_EQ(document.at("op"), "mix");
   EXPECT_EQ(document.at("function"), "mix_chunk");
   EXPECT_EQ(document.at("dispatch"), "enabled");
-  EXPECT_EQ(document.at("selected"), "taker");
+  EXPECT_EQ(document.at("selected"), "accepting");
   ASSERT_EQ(document.at("backends").size(), 8u);
   const Json& picky = document.at("backends").at(3);
   EXPECT_EQ(picky.at("name"), "picky");
@@ -158,9 +158,9 @@ TEST_F(Explain, JsonOfACallThatWouldThrowHasNoSelectionAndTheError) {
   EXPECT_EQ(document.at("error"), "backend picky is required and refused: requires K=128, got 64");
 }
 
-TEST_F(Explain, TextNamesEverybodyWithStateAndReason) {
+TEST_F(Explain, TextNamesEveryBackendWithStateAndReason) {
   const std::string text = explain().text();
-  EXPECT_EQ(text.substr(0, text.find('\n')), "mix.mix_chunk -> taker");
+  EXPECT_EQ(text.substr(0, text.find('\n')), "mix.mix_chunk -> accepting");
   for (const char* words : {"unavailable", "no device", "off unless FLA_TEST_OFF=1", "requires K=128, got 64",
                             "verifier failed: null device", "selected", "accepted", "original"}) {
     EXPECT_THAT(text, testing::HasSubstr(words));
@@ -193,7 +193,7 @@ TEST_F(ExplainRoutes, OfThoseThatTakeTheCallAreShown) {
   EXPECT_EQ(fla_test::row_of("silent").route, "");
 }
 
-TEST_F(ExplainRoutes, StandInTheTextAndInTheJson) {
+TEST_F(ExplainRoutes, AreShownInTheTextAndInTheJson) {
   const Explanation explanation = fla::explain("mix", "mix_chunk", MixArgs{.K = 128});
   EXPECT_EQ(explanation.text(),
             "mix.mix_chunk -> wide\n"

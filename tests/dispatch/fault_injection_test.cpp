@@ -35,7 +35,7 @@ using fla_test::counted;
 using fla_test::MixArgs;
 using fla_test::MixResult;
 using fla_test::ReloadedEnvironment;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 constexpr int kCalls = 10'000;
 
@@ -48,7 +48,7 @@ class FaultInjection : public testing::Test {
 };
 
 // Threshold 5, window 10 s, cool-down 30 s, 100 ms a call: the backend's calls 3, 6, 9, 12 and 15 fail
-// within 1.2 s, so its 15th call opens the breaker; the next 299 calls go past it; the 300th, 30 s later, is
+// within 1.2 s, so its 15th call opens the breaker; the next 299 calls skip it; the 300th, 30 s later, is
 // the trial. That is the backend's 16th call, which works, and everything begins again: 314 calls a round, 15
 // of them taken.
 TEST_F(FaultInjection, OnEveryThirdCallOpensAndClosesTheBreakerToTheCall) {
@@ -69,7 +69,7 @@ TEST_F(FaultInjection, OnEveryThirdCallOpensAndClosesTheBreakerToTheCall) {
   for (; call < kCalls; ++call) {
     const int in_round = call % kRound;
     const bool works = in_round < kTaken && (in_round + 1) % 3 != 0;
-    ASSERT_EQ(taker(), works ? "faulty_third" : "original") << "call " << call;
+    ASSERT_EQ(selected_backend(), works ? "faulty_third" : "original") << "call " << call;
     BreakerClock::advance_ms(100);
   }
   for (int round = 0; round < kOpenings; ++round) {
@@ -101,7 +101,7 @@ TEST_F(FaultInjection, OnEveryTrialKeepsTheBreakerOpen) {
   const BreakerEvents events("faulty_trials");
   for (; call < kCalls; ++call) {
     const bool works = call < 15 && call % 3 != 2;
-    ASSERT_EQ(taker(), works ? "faulty_trials" : "original") << "call " << call;
+    ASSERT_EQ(selected_backend(), works ? "faulty_trials" : "original") << "call " << call;
     BreakerClock::advance_ms(100);
   }
   constexpr int kTrials = (kCalls - 15) / 300;
@@ -231,7 +231,7 @@ TEST_P(RandomFaults, AreHandledAsTheRulesSay) {
   for (int call = 0; call < kRandomCalls; ++call) {
     fails = pick(0, 9) < share;
     const bool admitted = model.admits(BreakerClock::now_ms());
-    ASSERT_EQ(taker(), admitted && !fails ? "faulty" : "original") << "call " << call;
+    ASSERT_EQ(selected_backend(), admitted && !fails ? "faulty" : "original") << "call " << call;
     if (admitted) {
       model.ended(BreakerClock::now_ms(), !fails);
       ++taken;
@@ -264,7 +264,7 @@ TEST_F(FaultInjection, OnManyThreadsLosesNoCallAndNoCount) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&wrong] {
       for (int call = 0; call < kCallsEach; ++call) {
-        const std::string_view by = taker();
+        const std::string_view by = selected_backend();
         if (by != "faulty_threads" && by != "original") ++wrong;
         BreakerClock::advance_ms(100);
       }

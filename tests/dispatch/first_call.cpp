@@ -29,9 +29,9 @@ void print_first_token() {
   }
 }
 
-void print_taker() {
+void print_selected() {
   try {
-    const auto by = fla_test::taker();
+    const auto by = fla_test::selected_backend();
     std::printf("mix: %.*s\n", static_cast<int>(by.size()), by.data());
   } catch (const fla::ConfigError& error) {
     std::printf("mix: ConfigError: %s\n", error.what());
@@ -42,6 +42,6 @@ void print_taker() {
 
 int main(int count, char** words) {
   const bool mix = count > 1 && std::string_view(words[1]) == "mix";
-  for (int i = 0; i < 2; ++i) mix ? print_taker() : print_first_token();
+  for (int i = 0; i < 2; ++i) mix ? print_selected() : print_first_token();
   return 0;
 }

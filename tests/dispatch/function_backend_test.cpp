@@ -24,7 +24,7 @@ using fla::register_backend;
 using fla_test::error_text;
 using fla_test::MixArgs;
 using fla_test::MixResult;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 constexpr auto kRun = [](const MixArgs&) { return MixResult{"a lambda"}; };
 
@@ -35,8 +35,8 @@ TEST(FunctionBackend, TakesWhatItsVerifierAccepts) {
         return args.K == 64 ? fla::accept() : fla::refuse("requires K=64, got {}", args.K);
       },
       kRun);
-  EXPECT_EQ(taker({.K = 64}), "a lambda");
-  EXPECT_EQ(taker({.K = 65}), "original");
+  EXPECT_EQ(selected_backend({.K = 64}), "a lambda");
+  EXPECT_EQ(selected_backend({.K = 65}), "original");
   EXPECT_EQ(fla_test::standing_of("lambda", {.K = 64}), "selected");
   EXPECT_EQ(fla_test::standing_of("lambda", {.K = 65}), "refused: requires K=64, got 65");
 }
@@ -45,20 +45,20 @@ TEST(FunctionBackend, TakesEveryCallWithoutAVerifier) {
   using Verify = fla::Verdict (*)(const MixArgs&);
   {
     const auto lambda = register_backend("mix.mix_chunk", {.name = "lambda"}, kRun);
-    EXPECT_EQ(taker(), "a lambda");
+    EXPECT_EQ(selected_backend(), "a lambda");
   }
   {
     const auto lambda = register_backend("mix.mix_chunk", {.name = "lambda"}, nullptr, kRun);
-    EXPECT_EQ(taker(), "a lambda");
+    EXPECT_EQ(selected_backend(), "a lambda");
   }
   {
     const auto lambda = register_backend("mix.mix_chunk", {.name = "lambda"}, Verify{nullptr}, kRun);
-    EXPECT_EQ(taker(), "a lambda");
+    EXPECT_EQ(selected_backend(), "a lambda");
   }
   {
     const std::function<fla::Verdict(const MixArgs&)> none;
     const auto lambda = register_backend("mix.mix_chunk", {.name = "lambda"}, none, kRun);
-    EXPECT_EQ(taker(), "a lambda");
+    EXPECT_EQ(selected_backend(), "a lambda");
   }
 }
 
@@ -67,12 +67,12 @@ MixResult plain_function(const MixArgs&) { return {"a function"}; }
 TEST(FunctionBackend, MayBeAnythingThatCanBeCalled) {
   {
     const auto function = register_backend("mix.mix_chunk", {.name = "function"}, &plain_function);
-    EXPECT_EQ(taker(), "a function");
+    EXPECT_EQ(selected_backend(), "a function");
   }
   {
     const std::function<MixResult(const MixArgs&)> kept = plain_function;
     const auto function = register_backend("mix.mix_chunk", {.name = "function"}, kept);
-    EXPECT_EQ(taker(), "a function");
+    EXPECT_EQ(selected_backend(), "a function");
   }
   {
     std::atomic<int> calls{0};
@@ -81,7 +81,7 @@ TEST(FunctionBackend, MayBeAnythingThatCanBeCalled) {
                                              ++calls;
                                              return {"a lambda"};
                                            });
-    EXPECT_EQ(taker(), "a lambda");
+    EXPECT_EQ(selected_backend(), "a lambda");
     EXPECT_EQ(calls.load(), 1);
   }
 }
@@ -89,7 +89,7 @@ TEST(FunctionBackend, MayBeAnythingThatCanBeCalled) {
 TEST(FunctionBackend, ServesOneFunctionAlone) {
   const auto step = register_backend("mix.mix_step", {.name = "stepper"}, kRun);
   EXPECT_EQ(fla_test::mix_step({}).by, "a lambda");
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_EQ(fla_test::standing_of("stepper"), "not_implemented: has no mix_chunk");
 }
 
@@ -119,14 +119,14 @@ TEST(FunctionBackend, ObeysItsToggleAndThePolicyLikeAnyOther) {
       register_backend("mix.mix_chunk", {.name = "lambda", .env_var = "FLA_TEST_LAMBDA"}, kRun);
   EXPECT_EQ(fla_test::standing_of("lambda"), "disabled: FLA_TEST_LAMBDA=0");
   const fla::ScopedPolicy on({.enable = {{"lambda", true}}, .require = {{"mix", "lambda"}}});
-  EXPECT_EQ(taker(), "a lambda");
+  EXPECT_EQ(selected_backend(), "a lambda");
 }
 
 TEST(FunctionBackend, ThrowsAreReportedLikeAnyOthers) {
   const auto lambda = register_backend("mix.mix_chunk", {.name = "thrower"}, [](const MixArgs&) -> MixResult {
     throw std::runtime_error("out of luck");
   });
-  EXPECT_EQ(error_text<fla::BackendError>([] { (void)taker(); }),
+  EXPECT_EQ(error_text<fla::BackendError>([] { (void)selected_backend(); }),
             "mix.mix_chunk: backend thrower failed: out of luck");
 }
 
@@ -166,7 +166,7 @@ TEST(FunctionBackend, NeedsAFunctionThatExistsAndAFreeName) {
   EXPECT_EQ(
       error_text<fla::ConfigError>([] { (void)register_backend("mix.mix_step", {.name = "twice"}, kRun); }),
       "register_backend: op mix has a backend 'twice' already");
-  EXPECT_EQ(taker(), "a lambda");
+  EXPECT_EQ(selected_backend(), "a lambda");
 }
 
 TEST(FunctionBackend, CallsUnderWayFinishThereWhenItIsTakenOut) {
@@ -177,10 +177,10 @@ TEST(FunctionBackend, CallsUnderWayFinishThereWhenItIsTakenOut) {
         removed.get_future().wait();
         return MixResult{"the one that left"};
       }));
-  std::future<std::string_view> call = std::async(std::launch::async, [] { return taker(); });
+  std::future<std::string_view> call = std::async(std::launch::async, [] { return selected_backend(); });
   entered.get_future().wait();
   backend.reset();
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   removed.set_value();
   EXPECT_EQ(call.get(), "the one that left");
 }
@@ -191,7 +191,7 @@ TEST(FunctionBackend, PlansOutliveIt) {
   const fla::Plan<MixArgs> plan = fla::plan("mix", "mix_chunk", MixArgs{});
   backend.reset();
   EXPECT_EQ(plan(MixArgs{}).by, "a lambda");
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
 }
 
 TEST(FunctionBackend, NoCallIsLostWhileItComesAndGoes) {
@@ -201,7 +201,7 @@ TEST(FunctionBackend, NoCallIsLostWhileItComesAndGoes) {
   for (int i = 0; i < 3; ++i) {
     callers.emplace_back([&] {
       while (!stop) {
-        const std::string_view by = taker();
+        const std::string_view by = selected_backend();
         if (by == "a lambda") ++by_lambda;
         if (by != "a lambda" && by != "original") ++wrong;
       }
@@ -209,12 +209,12 @@ TEST(FunctionBackend, NoCallIsLostWhileItComesAndGoes) {
   }
   for (int i = 0; i < 100 || by_lambda == 0; ++i) {
     const auto passing = register_backend("mix.mix_chunk", {.name = "passing_lambda"}, kRun);
-    if (taker() != "a lambda") ++wrong;
+    if (selected_backend() != "a lambda") ++wrong;
   }
   stop = true;
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong.load(), 0);
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
 }
 
 }  // namespace

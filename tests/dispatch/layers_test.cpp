@@ -15,7 +15,7 @@ using fla::Policy;
 using fla::ScopedPolicy;
 using fla_test::add;
 using fla_test::ReloadedEnvironment;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 /// Alpha, beta and gamma take everything, in that order.
 class Layers : public testing::Test {
@@ -29,55 +29,55 @@ class Layers : public testing::Test {
 
 TEST_F(Layers, SetPolicyStandsOnTheEnvironment) {
   const ReloadedEnvironment environment{{"FLA_TEST_ALPHA", "0"}, {"FLA_BACKEND_DENY", "beta"}};
-  EXPECT_EQ(taker(), "gamma");
+  EXPECT_EQ(selected_backend(), "gamma");
   fla::set_policy({.enable = {{"alpha", true}}});
-  EXPECT_EQ(taker(), "alpha");
+  EXPECT_EQ(selected_backend(), "alpha");
   fla::set_policy({.deny = {{"gamma"}}});
-  EXPECT_EQ(taker(), "beta") << "a list replaces the earlier list as a whole";
+  EXPECT_EQ(selected_backend(), "beta") << "a list replaces the earlier list as a whole";
   fla::set_policy({});
-  EXPECT_EQ(taker(), "gamma");
+  EXPECT_EQ(selected_backend(), "gamma");
 }
 
 TEST_F(Layers, ScopedPolicyStandsOnEverything) {
   const ReloadedEnvironment environment{{"FLA_TEST_ALPHA", "0"}};
   fla::set_policy({.enable = {{"beta", false}}});
-  EXPECT_EQ(taker(), "gamma");
+  EXPECT_EQ(selected_backend(), "gamma");
   {
     const ScopedPolicy scoped({.enable = {{"alpha", true}}});
-    EXPECT_EQ(taker(), "alpha");
+    EXPECT_EQ(selected_backend(), "alpha");
   }
-  EXPECT_EQ(taker(), "gamma");
+  EXPECT_EQ(selected_backend(), "gamma");
 }
 
 TEST_F(Layers, ScopesNest) {
   const ScopedPolicy outer({.enable = {{"alpha", false}}});
-  EXPECT_EQ(taker(), "beta");
+  EXPECT_EQ(selected_backend(), "beta");
   {
     const ScopedPolicy inner({.enable = {{"beta", false}}});
-    EXPECT_EQ(taker(), "gamma") << "what the outer one said still holds";
+    EXPECT_EQ(selected_backend(), "gamma") << "what the outer one said still holds";
     {
       const ScopedPolicy innermost({.enable = {{"alpha", true}}});
-      EXPECT_EQ(taker(), "alpha") << "the innermost one wins";
+      EXPECT_EQ(selected_backend(), "alpha") << "the innermost one wins";
     }
-    EXPECT_EQ(taker(), "gamma");
+    EXPECT_EQ(selected_backend(), "gamma");
   }
-  EXPECT_EQ(taker(), "beta");
+  EXPECT_EQ(selected_backend(), "beta");
 }
 
 TEST_F(Layers, ScopedPolicyHoldsForItsThreadAlone) {
   const ScopedPolicy scoped({.enable = {{"alpha", false}}});
   std::string_view elsewhere;
-  std::thread([&elsewhere] { elsewhere = taker(); }).join();
+  std::thread([&elsewhere] { elsewhere = selected_backend(); }).join();
   EXPECT_EQ(elsewhere, "alpha");
-  EXPECT_EQ(taker(), "beta");
+  EXPECT_EQ(selected_backend(), "beta");
 }
 
-TEST_F(Layers, ScopesOfTwoThreadsDoNotMeet) {
+TEST_F(Layers, ScopesOfTwoThreadsAreIndependent) {
   std::atomic<int> wrong{0};
   const auto work = [&wrong](const char* off, const char* expected) {
     for (int i = 0; i < 200; ++i) {
       const ScopedPolicy scoped({.enable = {{off, false}}});
-      for (int j = 0; j < 20; ++j) wrong += taker() == expected ? 0 : 1;
+      for (int j = 0; j < 20; ++j) wrong += selected_backend() == expected ? 0 : 1;
     }
   };
   std::thread first(work, "alpha", "beta"), second(work, "beta", "alpha");
@@ -88,41 +88,41 @@ TEST_F(Layers, ScopesOfTwoThreadsDoNotMeet) {
 
 TEST_F(Layers, ChangesBelowAScopeReachIt) {
   const ScopedPolicy scoped({.enable = {{"alpha", false}}});
-  EXPECT_EQ(taker(), "beta");
+  EXPECT_EQ(selected_backend(), "beta");
   fla::set_policy({.enable = {{"beta", false}}});
-  EXPECT_EQ(taker(), "gamma");
+  EXPECT_EQ(selected_backend(), "gamma");
 }
 
 TEST_F(Layers, ScopeThatCannotStandIsNotOpened) {
   EXPECT_THROW(ScopedPolicy({.deny = {{"nobody"}}}), fla::ConfigError);
-  EXPECT_EQ(taker(), "alpha");
+  EXPECT_EQ(selected_backend(), "alpha");
 }
 
 TEST_F(Layers, PolicyThatCannotStandChangesNothing) {
   fla::set_policy({.enable = {{"alpha", false}}});
   EXPECT_THROW(fla::set_policy({.enable = {{"nobody", true}}}), fla::ConfigError);
-  EXPECT_EQ(taker(), "beta");
+  EXPECT_EQ(selected_backend(), "beta");
 }
 
 TEST_F(Layers, LaterPreferenceReplacesTheEarlierOneForItsOp) {
   const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "mix=gamma"}};
-  EXPECT_EQ(taker(), "gamma");
+  EXPECT_EQ(selected_backend(), "gamma");
   fla::set_policy({.prefer = {{"mix", {"beta"}}}});
-  EXPECT_EQ(taker(), "beta");
+  EXPECT_EQ(selected_backend(), "beta");
   {
     const ScopedPolicy scoped({.prefer = {{"mix", {}}}});
-    EXPECT_EQ(taker(), "alpha") << "an empty list takes the preference away";
+    EXPECT_EQ(selected_backend(), "alpha") << "an empty list takes the preference away";
   }
   fla::set_policy({.prefer = {{"kda", {}}}});
-  EXPECT_EQ(taker(), "gamma") << "what is said of another op leaves this one alone";
+  EXPECT_EQ(selected_backend(), "gamma") << "what is said of another op leaves this one alone";
 }
 
 TEST_F(Layers, LaterOrderTakesAnEarlierPreferenceAway) {
   const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "mix=gamma"}};
   fla::set_policy({.order = {{"mix", {"beta", "gamma"}}}});
-  EXPECT_EQ(taker(), "beta");
+  EXPECT_EQ(selected_backend(), "beta");
   const ScopedPolicy scoped({.prefer = {{"mix", {"gamma"}}}});
-  EXPECT_EQ(taker(), "gamma") << "a later preference applies within an earlier order";
+  EXPECT_EQ(selected_backend(), "gamma") << "a later preference applies within an earlier order";
 }
 
 TEST_F(Layers, CurrentPolicyIsTheSumOfEnvironmentAndProgram) {

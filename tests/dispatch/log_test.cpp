@@ -15,7 +15,7 @@ using fla_test::add;
 using fla_test::CapturedLog;
 using fla_test::MixArgs;
 using fla_test::ReloadedEnvironment;
-using fla_test::taker;
+using fla_test::selected_backend;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -24,11 +24,11 @@ using testing::IsEmpty;
 
 TEST(Log, SaysOnceWhoTookACall) {
   const ReloadedEnvironment environment{{"FLA_LOG_LEVEL", "info"}};
-  const auto alpha = add({.name = "log_taker"});
+  const auto alpha = add({.name = "log_backend"});
   const CapturedLog log;
-  for (int i = 0; i < 3; ++i) (void)taker();
-  std::thread([] { (void)taker(); }).join();
-  EXPECT_THAT(log.lines(), ElementsAre("info: [FLA Backend] mix.mix_chunk -> log_taker"));
+  for (int i = 0; i < 3; ++i) (void)selected_backend();
+  std::thread([] { (void)selected_backend(); }).join();
+  EXPECT_THAT(log.lines(), ElementsAre("info: [FLA Backend] mix.mix_chunk -> log_backend"));
 }
 
 TEST(Log, SaysOnceForEachReasonWhoRefusedACall) {
@@ -40,11 +40,11 @@ TEST(Log, SaysOnceForEachReasonWhoRefusedACall) {
                           }});
   const auto beta = add({.name = "log_next", .priority = 2});
   const CapturedLog log;
-  for (int i = 0; i < 3; ++i) (void)taker({.K = 64});
+  for (int i = 0; i < 3; ++i) (void)selected_backend({.K = 64});
   EXPECT_THAT(log.lines(),
               ElementsAre("info: [FLA Backend] mix.mix_chunk -> log_refuser refused: requires K=128, got 64",
                           "info: [FLA Backend] mix.mix_chunk -> log_next"));
-  for (int i = 0; i < 3; ++i) (void)taker({.K = 64, .dtype = fla::DType::f16});
+  for (int i = 0; i < 3; ++i) (void)selected_backend({.K = 64, .dtype = fla::DType::f16});
   EXPECT_THAT(
       log.lines(),
       Contains("info: [FLA Backend] mix.mix_chunk -> log_refuser refused: requires bf16 or f32, got f16"));
@@ -69,7 +69,7 @@ TEST(Log, SaysEveryReasonOfAVerifierOfManyBranches) {
                          }});
   const CapturedLog log;
   for (std::int64_t K = 0; K < 10; ++K) {
-    for (int i = 0; i < 2; ++i) (void)taker({.K = K});
+    for (int i = 0; i < 2; ++i) (void)selected_backend({.K = K});
   }
   for (int i = 0; i < 10; ++i) {
     const std::string line =
@@ -83,7 +83,7 @@ TEST(Log, WarnsOnceAboutAVerifierThatFailed) {
                             throw std::runtime_error("null device");
                           }});
   const CapturedLog log;
-  for (int i = 0; i < 3; ++i) (void)taker();
+  for (int i = 0; i < 3; ++i) (void)selected_backend();
   EXPECT_THAT(log.lines(),
               ElementsAre("warning: [FLA Backend] mix.mix_chunk -> log_buggy: verifier failed: null device"));
 }
@@ -91,9 +91,9 @@ TEST(Log, WarnsOnceAboutAVerifierThatFailed) {
 TEST(Log, IsSilentAboutChoicesUnlessAskedFor) {
   const auto alpha =
       add({.name = "log_silent", .priority = 1, .verify = [](const MixArgs&) { return fla::refuse("no"); }});
-  const auto beta = add({.name = "log_silent_taker", .priority = 2});
+  const auto beta = add({.name = "log_silent_backend", .priority = 2});
   const CapturedLog log;
-  (void)taker();
+  (void)selected_backend();
   EXPECT_THAT(log.lines(), IsEmpty());
 }
 
@@ -105,7 +105,7 @@ TEST(Log, ImpureVerifierIsReported) {
                              return yes ? fla::accept() : fla::refuse("not now");
                            }});
   const CapturedLog log;
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_THAT(log.lines(),
               ElementsAre("warning: [FLA Backend] mix.mix_chunk -> log_fickle: verifier failed: it is not "
                           "pure: asked twice, it gave two answers"));
@@ -132,8 +132,8 @@ TEST(Log, PureVerifiersPassTheCheck) {
              return args.K == 128 ? fla::accept() : fla::refuse("requires K=128, got {}", args.K);
            }});
   const CapturedLog log;
-  EXPECT_EQ(taker({.K = 128}), "log_pure");
-  EXPECT_EQ(taker({.K = 64}), "original");
+  EXPECT_EQ(selected_backend({.K = 128}), "log_pure");
+  EXPECT_EQ(selected_backend({.K = 64}), "original");
   EXPECT_THAT(log.lines(), IsEmpty());
 }
 

@@ -95,6 +95,6 @@ class FakeBackend final : public MixBackend {
 }
 
 /// Who takes a call of mix_chunk.
-inline std::string_view taker(const MixArgs& args = {}) { return mix_chunk(args).by; }
+inline std::string_view selected_backend(const MixArgs& args = {}) { return mix_chunk(args).by; }
 
 }  // namespace fla_test

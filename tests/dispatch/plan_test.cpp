@@ -37,7 +37,7 @@ TEST(Plan, ChoosesOnceAndCallsMany) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST(Plan, GoesToTheOriginalWhenNobodyAccepts) {
+TEST(Plan, GoesToTheOriginalWhenNoBackendAccepts) {
   const auto alpha =
       add({.name = "planned_alpha", .verify = [](const MixArgs&) { return fla::refuse("never"); }});
   const fla::Plan<MixArgs> plan = planned();
@@ -71,13 +71,13 @@ TEST(Plan, CountsItsCallsAndTheRefusalsOfItsMaking) {
   const auto picky = add({.name = "planned_picky", .priority = 1, .verify = [](const MixArgs&) {
                             return fla::refuse("never");
                           }});
-  const auto taker = add({.name = "planned_taker", .priority = 2});
+  const auto backend = add({.name = "planned_backend", .priority = 2});
   const auto refusals = fla_test::refusals(counted("planned_picky"));
-  const auto taken = counted("planned_taker").taken;
+  const auto taken = counted("planned_backend").taken;
   const fla::Plan<MixArgs> plan = planned();
-  EXPECT_EQ(counted("planned_taker").taken, taken) << "planning is not calling";
+  EXPECT_EQ(counted("planned_backend").taken, taken) << "planning is not calling";
   for (int i = 0; i < 4; ++i) (void)plan({});
-  EXPECT_EQ(counted("planned_taker").taken, taken + 4);
+  EXPECT_EQ(counted("planned_backend").taken, taken + 4);
   EXPECT_EQ(fla_test::refusals(counted("planned_picky")), refusals + 1);
 }
 

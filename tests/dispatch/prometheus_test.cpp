@@ -22,7 +22,7 @@ using fla_test::BreakerClock;
 using fla_test::counted;
 using fla_test::MixArgs;
 using fla_test::MixResult;
-using fla_test::taker;
+using fla_test::selected_backend;
 using fla_test::exposition::Labels;
 using fla_test::exposition::Metric;
 using Metrics = std::map<std::string, Metric>;
@@ -48,7 +48,7 @@ nlohmann::json printed_row_of(const std::string& backend) {
 
 TEST(Prometheus, DescribesEveryMetric) {
   const auto backend = add({.name = "told_described"});
-  (void)taker();
+  (void)selected_backend();
   const Metrics metrics = fla_test::exposition::read(fla::counters_prometheus());
   std::map<std::string, std::string> types;
   for (const auto& [name, metric] : metrics) {
@@ -63,10 +63,10 @@ TEST(Prometheus, DescribesEveryMetric) {
                                                        {"fla_backend_breaker_state", "gauge"}}));
 }
 
-TEST(Prometheus, CountsFromZeroForABackendThatNobodyCalled) {
+TEST(Prometheus, CountsFromZeroForABackendThatWasNeverCalled) {
   const auto busy = add({.name = "told_busy", .priority = 1});
   const auto idle = add({.name = "told_idle", .priority = 2});
-  for (int i = 0; i < 3; ++i) (void)taker();
+  for (int i = 0; i < 3; ++i) (void)selected_backend();
   const Metrics metrics = fla_test::exposition::read(fla::counters_prometheus());
   EXPECT_EQ(metrics.at("fla_backend_taken_total").samples.at(of("told_busy")), 3u);
   for (const char* name : {"taken", "failed", "fell_back", "turned_away"}) {
@@ -83,7 +83,7 @@ TEST(Prometheus, TellsFailuresFallbacksAndTheBreaker) {
                             }});
   const auto original = counted("original").taken;
   const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback, .breaker_threshold = 2});
-  for (int i = 0; i < 5; ++i) ASSERT_EQ(taker(), "original");
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(selected_backend(), "original");
 
   const Metrics metrics = fla_test::exposition::read(fla::counters_prometheus());
   const auto value = [&metrics](const char* name, const Labels& labels) {
@@ -107,7 +107,7 @@ TEST(Prometheus, TellsRefusalsByReasonAndPlace) {
                             if (args.K == 3) return fla::refuse("\xff is no UTF-8");
                             return fla::accept();
                           }});
-  for (const std::int64_t K : {1, 1, 3, 2}) (void)taker({.K = K});
+  for (const std::int64_t K : {1, 1, 3, 2}) (void)selected_backend({.K = K});
   std::map<std::string, std::uint64_t> refused;
   const Metrics metrics = fla_test::exposition::read(fla::counters_prometheus());
   for (const auto& [labels, count] : metrics.at("fla_backend_refused_total").samples) {
@@ -132,7 +132,7 @@ TEST(CountersJson, SaysWhatTheStructSays) {
              throw fla::BackendError("no workspace", fla::BackendError::Wrote::nothing);
            }});
   const fla::ScopedPolicy policy({.on_failure = fla::OnFailure::fallback, .breaker_threshold = 1});
-  for (const std::int64_t K : {1, 2, 2}) (void)taker({.K = K});
+  for (const std::int64_t K : {1, 2, 2}) (void)selected_backend({.K = K});
   const nlohmann::json row = printed_row_of("json_failing");
   const std::string place = counted("json_failing").refused.at(0).place;
   EXPECT_EQ(row, nlohmann::json::parse(

@@ -19,7 +19,7 @@
 namespace {
 
 using fla_test::add;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 fla::OpStatus status_of(std::string_view op) {
   for (fla::OpStatus& status : fla::ops()) {
@@ -78,18 +78,18 @@ TEST(Registration, OfABackendNamedOriginalIsRefused) {
 
 TEST(Registration, AvailabilityMayBeFoundOutByCallsAndForks) {
   std::string by, in_thread, child;
-  const auto curious = add({.name = "curious", .available = [&] {
-                              by = taker();
-                              std::thread([&] { in_thread = taker(); }).join();
-                              child =
-                                  fla_test::outcome_in_child([] { return taker() == "original" ? 0 : 1; });
-                              const auto inner = add({.name = "inner"});
-                              return fla::Availability::yes();
-                            }});
+  const auto curious =
+      add({.name = "curious", .available = [&] {
+             by = selected_backend();
+             std::thread([&] { in_thread = selected_backend(); }).join();
+             child = fla_test::outcome_in_child([] { return selected_backend() == "original" ? 0 : 1; });
+             const auto inner = add({.name = "inner"});
+             return fla::Availability::yes();
+           }});
   EXPECT_EQ(by, "original");
   EXPECT_EQ(in_thread, "original");
   EXPECT_EQ(child, "exit 0");
-  EXPECT_EQ(taker(), "curious");
+  EXPECT_EQ(selected_backend(), "curious");
 }
 
 TEST(Registration, CallsAreRightWhileBackendsComeAndGo) {
@@ -99,14 +99,14 @@ TEST(Registration, CallsAreRightWhileBackendsComeAndGo) {
   for (int i = 0; i < 3; ++i) {
     callers.emplace_back([&] {
       while (!stop) {
-        const std::string_view by = taker();
+        const std::string_view by = selected_backend();
         if (by != "original" && by != "passing") ++wrong;
       }
     });
   }
   for (int i = 0; i < 100; ++i) {
     const auto passing = add({.name = "passing"});
-    if (taker() != "passing") ++wrong;
+    if (selected_backend() != "passing") ++wrong;
   }
   stop = true;
   for (std::thread& caller : callers) caller.join();
@@ -122,10 +122,10 @@ TEST(Registration, CallsAreRightWhileSettingsChange) {
   for (int i = 0; i < 3; ++i) {
     callers.emplace_back([&] {
       while (!stop) {
-        const std::string_view by = taker();
+        const std::string_view by = selected_backend();
         if (by != "first" && by != "second") ++wrong;
         const fla::ScopedPolicy scoped({.deny = {{"first"}}});
-        if (taker() != "second") ++wrong;
+        if (selected_backend() != "second") ++wrong;
       }
     });
   }
@@ -145,14 +145,14 @@ TEST(Registration, ChildStartsWithTheParentsSettings) {
   fla::set_policy({.enable = {{"first", false}}});
   const fla::ScopedPolicy scoped({.on_failure = fla::OnFailure::fallback});
   const std::string outcome = fla_test::outcome_in_child([] {
-    if (taker() != "second") return 1;
+    if (selected_backend() != "second") return 1;
     fla::set_policy({});
-    if (taker() != "first") return 2;
+    if (selected_backend() != "first") return 2;
     const fla::ScopedPolicy own({.disable_dispatch = true});
-    return taker() == "original" ? 0 : 3;
+    return selected_backend() == "original" ? 0 : 3;
   });
   EXPECT_EQ(outcome, "exit 0");
-  EXPECT_EQ(taker(), "second") << "the child's settings are its own";
+  EXPECT_EQ(selected_backend(), "second") << "the child's settings are its own";
   fla::set_policy({});
 }
 
@@ -165,7 +165,7 @@ TEST(Registration, ChildWorksWhileTheParentsThreadsDispatchAndRegister) {
           {.name = "passing_" + std::to_string(i), .verify = [](const fla_test::MixArgs&) -> fla::Verdict {
              throw std::runtime_error("on purpose");
            }});
-      (void)taker();
+      (void)selected_backend();
     }
   });
   busy.emplace_back([&stop] {
@@ -176,10 +176,10 @@ TEST(Registration, ChildWorksWhileTheParentsThreadsDispatchAndRegister) {
     outcomes.push_back(fla_test::outcome_in_child([] {
       const auto own = add({.name = "own", .priority = -1});
       std::vector<std::thread> threads;
-      for (int j = 0; j < 3; ++j) threads.emplace_back([] { (void)taker(); });
+      for (int j = 0; j < 3; ++j) threads.emplace_back([] { (void)selected_backend(); });
       for (std::thread& thread : threads) thread.join();
       const bool counted = fla_test::counted("own").taken == 3;
-      return counted && taker() == "own" ? 0 : 1;
+      return counted && selected_backend() == "own" ? 0 : 1;
     }));
   }
   stop = true;

@@ -104,7 +104,7 @@ TEST(RegistrySnapshot, ShowsBreakers) {
   EXPECT_EQ(breaker().function, "mix_chunk");
   EXPECT_EQ(breaker().state, fla::BreakerState::closed);
   EXPECT_EQ(breaker().failures, 0);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(fla_test::taker(), "original");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(fla_test::selected_backend(), "original");
   EXPECT_EQ(breaker().state, fla::BreakerState::open);
   EXPECT_EQ(breaker().failures, 2);
   EXPECT_THAT(breaker().reason, HasSubstr("out of luck"));

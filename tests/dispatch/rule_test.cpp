@@ -21,7 +21,7 @@ using fla_test::add;
 using fla_test::BreakerClock;
 using fla_test::MixArgs;
 using fla_test::MixResult;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 std::string chosen_by_plan(const MixArgs& args = {}) {
   return std::string(fla::plan("mix", "mix_chunk", args).backend());
@@ -34,7 +34,7 @@ std::string chosen_by_explain(const MixArgs& args = {}) {
 void expect_all_choose(const std::string& backend) {
   EXPECT_EQ(chosen_by_explain(), backend);
   EXPECT_EQ(chosen_by_plan(), backend);
-  EXPECT_EQ(taker(), backend);
+  EXPECT_EQ(selected_backend(), backend);
 }
 
 TEST(Rule, IsTheSameForRefusals) {
@@ -79,7 +79,7 @@ TEST(Rule, IsTheSameForABreaker) {
                                   .breaker_threshold = 1,
                                   .breaker_window_ms = 1'000,
                                   .breaker_cool_down_ms = 4'000});
-  EXPECT_EQ(taker(), "rule_next");
+  EXPECT_EQ(selected_backend(), "rule_next");
   fails = false;
   expect_all_choose("rule_next");  // open
   BreakerClock::advance_ms(4'000);
@@ -111,7 +111,7 @@ class CarryingBackend final : public fla_test::MixBackend {
 
 TEST(Rule, CarriesWhatTheVerifierWorkedOutToTheRun) {
   const auto backend = fla::register_backend("mix", std::make_unique<CarryingBackend>());
-  EXPECT_EQ(taker({.K = 64}), "rule_carrying");
+  EXPECT_EQ(selected_backend({.K = 64}), "rule_carrying");
   ASSERT_TRUE(CarryingBackend::carried);
   EXPECT_EQ(CarryingBackend::carried->K, 32);
 }

@@ -29,7 +29,7 @@ FLA_REGISTER_BACKEND(mix, steady, Steady);
 void call(std::int64_t K) {
   std::printf("call with K=%d\n", static_cast<int>(K));
   try {
-    const std::string_view by = fla_test::taker({.K = K});
+    const std::string_view by = fla_test::selected_backend({.K = K});
     std::printf("taken by %.*s\n", static_cast<int>(by.size()), by.data());
   } catch (const fla::Error& error) {
     std::printf("error: %s\n", error.what());

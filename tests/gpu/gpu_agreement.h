@@ -22,8 +22,8 @@ inline double bar_of_inputs(fla::DType dtype) {
 
 /// The coarsest of q, k, v counts; a state in f32 is as exact as its sums, one in bf16 is rounded.
 /// flash_kda's products are coarser than the inputs; its own tests have a bar for every kind of data.
-inline Bars bars_of(const fla::KdaArgs& args, fla::DType state, std::string_view taker) {
-  if (taker == "flash_kda") return {5e-3, 5e-3};
+inline Bars bars_of(const fla::KdaArgs& args, fla::DType state, std::string_view selected) {
+  if (selected == "flash_kda") return {5e-3, 5e-3};
   const double inputs =
       std::max({bar_of_inputs(args.q.dtype()), bar_of_inputs(args.k.dtype()), bar_of_inputs(args.v.dtype())});
   return {inputs, state == fla::DType::bf16 ? 4e-3 : std::min(inputs, 1e-3)};
@@ -31,16 +31,16 @@ inline Bars bars_of(const fla::KdaArgs& args, fla::DType state, std::string_view
 
 inline void expect_within_bars(const fla::KdaResult& result, const fla::cases::KdaReference& reference,
                                const fla::KdaArgs& args, const std::string& way,
-                               std::string_view taker = "original") {
+                               std::string_view selected = "original") {
   const fla::cases::KdaErrors errors = fla::cases::kda_errors(result, reference);
   const Bars bars =
-      bars_of(args, result.final_state.defined() ? result.final_state.dtype() : fla::DType::f32, taker);
+      bars_of(args, result.final_state.defined() ? result.final_state.dtype() : fla::DType::f32, selected);
   EXPECT_LE(errors.o, bars.o) << way << " " << fla::conformance::describe(args);
   EXPECT_LE(errors.final_state, bars.final_state) << way << " " << fla::conformance::describe(args);
 }
 
 /// Who runs the call when it goes one of kEveryWay.
-inline std::string taker_of(std::string_view way, const fla::KdaArgs& args) {
+inline std::string selected_backend(std::string_view way, const fla::KdaArgs& args) {
   return way.starts_with("original::") ? "original" : fla::explain("kda", way, args).selected;
 }
 
@@ -58,7 +58,7 @@ inline void expect_agreement_on_gpu(const fla::KdaArgs& host) {
       const fla::KdaResult result = call.bring_back(run(call.args()));
       EXPECT_EQ(call.damage(), "") << way;
       EXPECT_EQ(result.final_state.defined(), host.output_final_state || host.final_state.defined()) << way;
-      expect_within_bars(result, reference, host, way, taker_of(name, call.args()));
+      expect_within_bars(result, reference, host, way, selected_backend(name, call.args()));
     }
   }
 }

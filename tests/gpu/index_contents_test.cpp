@@ -77,7 +77,7 @@ const std::vector<std::vector<std::int64_t>> kBadStarts{
     {0, std::int64_t{1} << 33, -(std::int64_t{1} << 33), std::int64_t{1} << 40, 200},
 };
 
-TEST_P(IndexContents, StartsThatMeanNothingLeadNowhereOutside) {
+TEST_P(IndexContents, OutOfRangeStartsStayInBounds) {
   for (const std::int64_t channels : {64, 128}) {
     const KdaCase made = packed_call(channels);
     for (const auto& starts : kBadStarts) {
@@ -98,7 +98,7 @@ TEST_P(IndexContents, StartsThatMeanNothingLeadNowhereOutside) {
 const std::vector<std::vector<std::int64_t>> kBadSlots{
     {11, 12, 100, 1000}, {-1, -2, -100, 11}, {kFar, -kFar, kFar - 1, std::int64_t{1} << 33}, {3, 3, 3, 3}};
 
-TEST_P(IndexContents, SlotsThatMeanNothingLeadNowhereOutside) {
+TEST_P(IndexContents, OutOfRangeSlotsStayInBounds) {
   for (const auto& [tokens, channels] : {std::pair{1, 64}, std::pair{20, 64}, std::pair{20, 128}}) {
     const KdaCase made =
         make_kda_case({.B = 4, .T = tokens, .H = 2, .K = channels, .V = channels, .dtype = DType::bf16});
@@ -157,7 +157,7 @@ TEST_P(IndexContents, SlotsBeyondThePoolCountAsNegative) {
 }
 
 TEST_P(IndexContents, SlotsBeyondAPoolThatIsOnlyWrittenCountAsNegative) {
-  std::set<std::string> takers;
+  std::set<std::string> selected_backends;
   for (const auto& [tokens, channels] :
        {std::pair{1, 64}, std::pair{1, 128}, std::pair{70, 64}, std::pair{70, 128}, std::pair{70, 256}}) {
     const KdaCase made = make_kda_case({.B = 4,
@@ -179,22 +179,22 @@ TEST_P(IndexContents, SlotsBeyondAPoolThatIsOnlyWrittenCountAsNegative) {
     args.state_indices = beyond;
     for (const auto& [name, run] : kEveryWay) {
       DeviceCall there(args, kGpu);
-      const std::string taker = fla_test::taker_of(name, there.args());
-      takers.insert(taker);
+      const std::string selected = fla_test::selected_backend(name, there.args());
+      selected_backends.insert(selected);
       const KdaResult result = there.bring_back(run(there.args()));
-      EXPECT_EQ(there.damage(), "") << name << " " << taker;
-      fla_test::expect_within_bars(result, reference, args, name, taker);
+      EXPECT_EQ(there.damage(), "") << name << " " << selected;
+      fla_test::expect_within_bars(result, reference, args, name, selected);
       const std::int64_t outputs = result.o.numel() / 4, slot = result.final_state.numel() / kSlots;
       for (std::int64_t i = outputs; i < 3 * outputs; ++i)
-        ASSERT_EQ(fla::cases::element(result.o, i), 0) << name << " " << taker;
+        ASSERT_EQ(fla::cases::element(result.o, i), 0) << name << " " << selected;
       for (std::int64_t i = slot; i < 2 * slot; ++i)
-        ASSERT_EQ(fla::cases::element(result.final_state, i), 7) << name << " " << taker;
+        ASSERT_EQ(fla::cases::element(result.final_state, i), 7) << name << " " << selected;
     }
   }
-  EXPECT_TRUE(takers.contains("original"));
+  EXPECT_TRUE(selected_backends.contains("original"));
   for (const char* backend : {"cuda_decode", "flash_kda", "tilelang"}) {
     if (fla_test::why_without(backend).empty()) {
-      EXPECT_TRUE(takers.contains(backend)) << backend;
+      EXPECT_TRUE(selected_backends.contains(backend)) << backend;
     }
   }
 }

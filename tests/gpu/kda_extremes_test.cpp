@@ -21,7 +21,7 @@ using fla::conformance::DeviceCall;
 using fla_test::kGpu;
 
 /// Who runs calls, by which function, with which sizes.
-struct Taker {
+struct Kernel {
   const char* name;  ///< "original", or a backend
   const char* function;
   KdaResult (*run)(const KdaArgs&);
@@ -30,7 +30,7 @@ struct Taker {
   std::vector<DType> dtypes;
 };
 
-std::vector<Taker> takers() {
+std::vector<Kernel> kernels() {
   return {
       {"original", "chunk_kda", fla::original::chunk_kda, 75, {20, 64, 128, 200}, {DType::f32, DType::bf16}},
       {"original",
@@ -50,7 +50,7 @@ std::vector<Taker> takers() {
   };
 }
 
-class KdaNumbersOnGpu : public fla_test::OnGpu<testing::TestWithParam<Taker>> {
+class KdaNumbersOnGpu : public fla_test::OnGpu<testing::TestWithParam<Kernel>> {
  protected:
   void SetUp() override {
     OnGpu::SetUp();
@@ -128,7 +128,7 @@ TEST_P(KdaNumbersOnGpu, ThatAreNotFiniteChangeNothingBefore) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Takers, KdaNumbersOnGpu, testing::ValuesIn(takers()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Kernels, KdaNumbersOnGpu, testing::ValuesIn(kernels()), [](const auto& test) {
   return std::string(test.param.name) + "_" + test.param.function;
 });
 

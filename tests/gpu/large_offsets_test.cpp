@@ -86,7 +86,7 @@ TEST_F(LargeOffsets, TokensMayBeApartMoreThan32BitsCount) {
     const fla::Tensor o = fla::Tensor::empty(call.args.v.shape(), DType::bf16);
     copy_rows(o.data(), bytes, args.out.data(), pitch, bytes, kTokens, cudaMemcpyDeviceToHost);
     fla_test::expect_within_bars({o, fla::copy_to(result.final_state, {})}, reference, call.args, name,
-                                 fla_test::taker_of(name, args));
+                                 fla_test::selected_backend(name, args));
   }
 }
 

@@ -103,10 +103,10 @@ TEST_F(SmallOnGpu, PrefillsOn16BitTensorCores) {
     const KdaCase made = make_kda_case(spec);
     const auto reference = fla::cases::kda_reference(made.args);
     DeviceCall call(made.args, kGpu);
-    const std::string taker = fla_test::taker_of("chunk_kda", call.args());
+    const std::string selected = fla_test::selected_backend("chunk_kda", call.args());
     const KdaResult result = call.bring_back(fla::chunk_kda(call.args()));
-    EXPECT_EQ(call.damage(), "") << taker;
-    fla_test::expect_within_bars(result, reference, made.args, "chunk_kda", taker);
+    EXPECT_EQ(call.damage(), "") << selected;
+    fla_test::expect_within_bars(result, reference, made.args, "chunk_kda", selected);
   };
   const KdaArgs inside{.output_final_state = true,
                        .use_qk_l2norm_in_kernel = true,

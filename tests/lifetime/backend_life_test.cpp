@@ -16,7 +16,7 @@ namespace {
 
 using fla_test::MixArgs;
 using fla_test::MixResult;
-using fla_test::taker;
+using fla_test::selected_backend;
 
 /// A backend that a program takes out again, and whether it still lives.
 class Mortal {
@@ -42,7 +42,7 @@ class Mortal {
   std::optional<fla::RegisteredBackend> backend_;
 };
 
-TEST(BackendLife, EndsAtOnceWhenNobodyCalledIt) {
+TEST(BackendLife, EndsAtOnceWhenItWasNeverCalled) {
   Mortal mortal;
   mortal.remove();
   EXPECT_FALSE(mortal.lives());
@@ -50,16 +50,16 @@ TEST(BackendLife, EndsAtOnceWhenNobodyCalledIt) {
 
 TEST(BackendLife, EndsWhenTheThreadThatCalledItCallsAgain) {
   Mortal mortal;
-  ASSERT_EQ(taker(), "mortal");
+  ASSERT_EQ(selected_backend(), "mortal");
   mortal.remove();
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_FALSE(mortal.lives());
 }
 
 TEST(BackendLife, EndsWithTheThreadThatCalledIt) {
   Mortal mortal;
   std::thread([&mortal] {
-    ASSERT_EQ(taker(), "mortal");
+    ASSERT_EQ(selected_backend(), "mortal");
     mortal.remove();
   }).join();
   EXPECT_FALSE(mortal.lives());
@@ -70,7 +70,7 @@ TEST(BackendLife, EndsWithTheLastPlanThatChoseIt) {
   std::optional<fla::Plan<MixArgs>> plan = fla::plan("mix", "mix_chunk", MixArgs{});
   std::optional<fla::Plan<MixArgs>> copy = plan;
   mortal.remove();
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   plan.reset();
   EXPECT_TRUE(mortal.lives());
   EXPECT_EQ(copy->backend(), "mortal");
@@ -85,13 +85,13 @@ TEST(BackendLife, LastsForACallThatTakesItOutAndCallsWithOthers) {
     mortal->remove();
     for (int i = 0; i < 3; ++i) {
       fla::set_policy({.breaker_threshold = i + 1});
-      EXPECT_EQ(taker(), "original");
+      EXPECT_EQ(selected_backend(), "original");
     }
     EXPECT_TRUE(mortal->lives());
   });
-  EXPECT_EQ(taker(), "mortal");
+  EXPECT_EQ(selected_backend(), "mortal");
   fla::set_policy({});
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_FALSE(mortal->lives());
 }
 
@@ -103,19 +103,19 @@ TEST(BackendLife, LastsForACallThatEndsItsScopedPolicyAndFails) {
     throw fla::BackendError("no workspace", fla::BackendError::Wrote::nothing);
   });
   policy.emplace(fla::Policy{.on_failure = fla::OnFailure::fallback});
-  EXPECT_EQ(taker(), "original") << "as the policy said that was in force when the call began";
+  EXPECT_EQ(selected_backend(), "original") << "as the policy said that was in force when the call began";
 }
 
 TEST(BackendLife, EndsWithNoLockHeld) {
   int rows = 0;
   Mortal mortal({}, [&rows] {
     fla::set_policy({});
-    EXPECT_EQ(taker(), "original");
+    EXPECT_EQ(selected_backend(), "original");
     rows = static_cast<int>(fla::counters().size());
   });
-  ASSERT_EQ(taker(), "mortal");
+  ASSERT_EQ(selected_backend(), "mortal");
   mortal.remove();
-  EXPECT_EQ(taker(), "original");
+  EXPECT_EQ(selected_backend(), "original");
   EXPECT_FALSE(mortal.lives());
   EXPECT_GT(rows, 0);
 }
@@ -136,9 +136,9 @@ TEST(BackendLife, CountersOfManyThatAreGoneAddUp) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = "many_" + std::to_string(i);
     const auto backend = fla_test::add({.name = name, .priority = 1});
-    ASSERT_EQ(taker(), name);
+    ASSERT_EQ(selected_backend(), name);
   }
-  ASSERT_EQ(taker(), "original");
+  ASSERT_EQ(selected_backend(), "original");
   const std::uint64_t kept = total("many_", rows);
   EXPECT_LE(rows, 128);
   EXPECT_GT(rows, 32);

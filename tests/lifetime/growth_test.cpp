@@ -24,7 +24,7 @@ double growth(int before, int times, const std::function<void(int)>& change) {
 TEST(Growth, ProcessPoliciesLeaveNothingBehind) {
   const auto change = [](int i) {
     fla::set_policy({.breaker_cool_down_ms = i});
-    (void)fla_test::taker();
+    (void)fla_test::selected_backend();
   };
   EXPECT_LT(growth(2'000, 20'000, change), 4);
   fla::set_policy({});
@@ -33,7 +33,7 @@ TEST(Growth, ProcessPoliciesLeaveNothingBehind) {
 TEST(Growth, ScopedPoliciesLeaveNothingBehind) {
   const auto change = [](int i) {
     const fla::ScopedPolicy policy({.breaker_cool_down_ms = i});
-    (void)fla_test::taker();
+    (void)fla_test::selected_backend();
   };
   EXPECT_LT(growth(2'000, 20'000, change), 4);
 }
@@ -41,7 +41,7 @@ TEST(Growth, ScopedPoliciesLeaveNothingBehind) {
 TEST(Growth, BackendsOfOneNameLeaveNothingBehind) {
   const auto change = [](int) {
     const auto backend = fla_test::add({.name = "brief", .priority = 1});
-    ASSERT_EQ(fla_test::taker(), "brief");
+    ASSERT_EQ(fla_test::selected_backend(), "brief");
   };
   EXPECT_LT(growth(200, 20'000, change), 4);
 }
@@ -50,7 +50,7 @@ TEST(Growth, BackendsOfManyNamesLeaveNothingBehind) {
   const auto change = [](int i) {
     const std::string name = "brief_" + std::to_string(1'000'000 + i);
     const auto backend = fla_test::add({.name = name, .priority = 1});
-    ASSERT_EQ(fla_test::taker(), name);
+    ASSERT_EQ(fla_test::selected_backend(), name);
   };
   EXPECT_LT(growth(200, 20'000, change), 4);
 }
@@ -75,7 +75,7 @@ TEST(Growth, ConfigurationsLeaveNothingBehind) {
 }
 
 TEST(Growth, EndedThreadsLeaveNothingBehind) {
-  const auto change = [](int) { std::thread([] { (void)fla_test::taker(); }).join(); };
+  const auto change = [](int) { std::thread([] { (void)fla_test::selected_backend(); }).join(); };
   EXPECT_LT(growth(100, 1'000, change), 40);
 }
 

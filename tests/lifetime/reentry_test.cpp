@@ -8,27 +8,27 @@
 
 namespace {
 
-using fla_test::taker;
+using fla_test::selected_backend;
 
 TEST(IsAvailable, MayCallTheOp) {
   std::string by;
   const auto backend = fla_test::add({.name = "curious", .priority = 1, .available = [&by] {
-                                        by = taker();
+                                        by = selected_backend();
                                         return fla::Availability::yes();
                                       }});
   EXPECT_EQ(by, "original");
-  EXPECT_EQ(taker(), "curious");
+  EXPECT_EQ(selected_backend(), "curious");
 }
 
 TEST(IsAvailable, MayFork) {
   std::string outcome;
-  const auto backend =
-      fla_test::add({.name = "forking", .priority = 1, .available = [&outcome] {
-                       outcome = fla_test::outcome_in_child([] { return taker() == "original" ? 0 : 1; });
-                       return fla::Availability::yes();
-                     }});
+  const auto backend = fla_test::add({.name = "forking", .priority = 1, .available = [&outcome] {
+                                        outcome = fla_test::outcome_in_child(
+                                            [] { return selected_backend() == "original" ? 0 : 1; });
+                                        return fla::Availability::yes();
+                                      }});
   EXPECT_EQ(outcome, "exit 0");
-  EXPECT_EQ(taker(), "forking");
+  EXPECT_EQ(selected_backend(), "forking");
 }
 
 TEST(IsAvailable, MayAddAnotherBackend) {
@@ -37,9 +37,9 @@ TEST(IsAvailable, MayAddAnotherBackend) {
                                       inner.emplace(fla_test::add({.name = "inner", .priority = 1}));
                                       return fla::Availability::yes();
                                     }});
-  EXPECT_EQ(taker(), "inner");
+  EXPECT_EQ(selected_backend(), "inner");
   inner.reset();
-  EXPECT_EQ(taker(), "outer");
+  EXPECT_EQ(selected_backend(), "outer");
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(PluginsCommand, SaysWhenThereIsNone) {
               ::testing::StartsWith(modules ? "plugin " : "no plugins: FLA_PLUGIN_PATH names none"));
 }
 
-TEST(PluginsCommand, RefusedPluginsStandInExplain) {
+TEST(PluginsCommand, ExplainShowsRefusedPlugins) {
   const PluginFolder folder;
   const std::string throws = folder.copy("defective", "throws");
   const Outcome outcome = fla({"explain", "kda", "--shape", "B=1,T=64,H=1,K=64,V=64", "--json"},

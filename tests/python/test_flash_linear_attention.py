@@ -76,7 +76,7 @@ def test_the_old_and_the_new_name_together_are_refused(function):
     assert raised.value.argument == "transpose_state_layout"
 
 
-def test_nobody_is_warned_who_uses_the_new_name():
+def test_the_new_name_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fla_cpp.chunk_kda(*random_call(), state_v_first=True, output_final_state=True)

@@ -53,7 +53,7 @@ def test_what_is_no_argument_of_the_table_is_said_to_be_none(name):
     assert not table & set(_compatibility.EXTRAS)
 
 
-def test_a_function_that_nobody_ordered_has_its_tables_order():
+def test_a_function_without_an_order_has_its_tables_order():
     from fla_cpp import _signatures
 
     function = FUNCTIONS["kda"] | {"name": "another"}

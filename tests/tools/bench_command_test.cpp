@@ -51,7 +51,7 @@ TEST(BenchCommand, PrintsTheContractsFields) {
   EXPECT_TRUE(original);
 }
 
-TEST(BenchCommand, ShowsNoProgressWhenNobodyWatches) { EXPECT_EQ(fla(small_run({})).err, ""); }
+TEST(BenchCommand, ShowsNoProgressWithoutATerminal) { EXPECT_EQ(fla(small_run({})).err, ""); }
 
 TEST(BenchCommand, ShowsProgressOnATerminal) {
   if (!has_terminals()) GTEST_SKIP() << "no terminal can be opened here: there is no /dev/pts";

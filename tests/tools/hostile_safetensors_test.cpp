@@ -126,7 +126,7 @@ std::vector<Defect> defects() {
        "tensor 'q': overlaps tensor 'k'"},
       {"Hole", broken_case([](Json& h) { h.erase("k"); }),
        "tensor 'v': begins at byte 32 of the data, after a hole from byte 16"},
-      {"BytesOfNobody", broken_case([](Json&) {}, 3), "3 bytes of data belong to no tensor"},
+      {"BytesOfNoTensor", broken_case([](Json&) {}, 3), "3 bytes of data belong to no tensor"},
       {"Truncated", good.substr(0, good.size() - 1),
        "tensor 'beta': ends at byte 72 of the data, which has 71: the file is truncated or its header lies"},
       {"ShapeAndBytesDisagree", broken_case([](Json& h) {
@@ -137,7 +137,7 @@ std::vector<Defect> defects() {
          h["q"]["dtype"] = "F64", h["q"]["shape"] = {1, 2, 1, 1};
        }),
        "tensor 'q': dtype must be BF16, F16, F32, I32 or I64, got F64"},
-      {"DtypeOfNobody", broken_case([](Json& h) { h["q"]["dtype"] = "X3"; }),
+      {"UnknownDtype", broken_case([](Json& h) { h["q"]["dtype"] = "X3"; }),
        "tensor 'q': dtype must be BF16, F16, F32, I32 or I64, got X3"},
       {"TooManyDimensions", broken_case([](Json& h) { h["q"]["shape"] = {1, 1, 2, 1, 1, 2}; }),
        "tensor 'q': must have at most 5 dimensions, got 6"},

@@ -35,7 +35,7 @@ set(FLA_PUBLIC_HEADERS
   fla/dispatch/policy.h
   fla/dispatch/registry.h
   fla/dispatch/registry_snapshot.h
-  fla/dispatch/takers.h
+  fla/dispatch/accepting_backends.h
   fla/dispatch/trace.h
   fla/dispatch/verdict.h
   fla/ops/common/stages.h

@@ -31,7 +31,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
                                                 $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict>)
 endif()
 
-# fla_compile_fast(TARGET): for programs whose own speed matters to nobody. Sanitizers make the optimiser's work on them
+# fla_compile_fast(TARGET): for programs whose own speed does not matter. Sanitizers make the optimiser's work on them
 # as dear as all the rest of a build.
 function(fla_compile_fast TARGET)
   if(FLA_SANITIZE)

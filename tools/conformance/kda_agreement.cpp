@@ -55,7 +55,7 @@ std::string disagreement(const KdaResult& result, const cases::KdaReference& ref
                          DType precision) {
   const bool asked = args.output_final_state || args.final_state.defined();
   if (asked != result.final_state.defined())
-    return asked ? "gives no final_state; " : "gives a final_state that nobody asked for; ";
+    return asked ? "gives no final_state; " : "gives a final_state that was not asked for; ";
   const Allowed limits = allowed(result, args, precision);
   const cases::KdaErrors errors = cases::kda_errors(result, reference);
   return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state);

@@ -133,7 +133,7 @@ std::string PooledCall::wrong(const KdaResult& result, const cases::KdaReference
   for (std::size_t slot = 0; slot < written.size(); ++slot) {
     if (written[slot]) continue;
     if (std::memcmp(&after[slot * slot_bytes], &before_[slot * slot_bytes], slot_bytes) != 0)
-      text += "slot " + std::to_string(slot) + " was written for nobody; ";
+      text += "slot " + std::to_string(slot) + " was written, which no sequence names; ";
   }
   if (!reads_.intact() || !writes_.intact()) text += "wrote into the indices; ";
   if (!out_.intact_around() || !pool_.intact_around() || !other_pool_.intact_around())

@@ -9,7 +9,7 @@ namespace fla::common {
 /// work for it: every one of them obeys the settings of the caller.
 struct StageSet {
   /// As the settings of this thread have them now: all three of one configuration.
-  static StageSet in_force();
+  static StageSet current();
 
   /// Whether a backend may take one of them: the stages' own kernels do not fail.
   bool may_fail() const { return l2_norm.asks() || gate.asks() || solve_tril.asks(); }

@@ -113,7 +113,7 @@ DISPATCH("common", StageResult, solve_tril, const SolveTrilArgs& args) {
   return result;
 }
 
-StageSet StageSet::in_force() {
+StageSet StageSet::current() {
   for (;;) {
     const std::uint64_t generation = dispatch::generation();
     StageSet set{dispatch::Stage(l2_norm_function), dispatch::Stage(gate_function),

@@ -10,7 +10,7 @@
 
 /// The parts of original kernels that a backend may want to replace alone: op `common`. Each is a dispatched
 /// function like any other; an original kernel calls it for a block of tokens of one head at a time, from
-/// whichever thread works on that head. What stands in this file is what runs when nobody took the call.
+/// whichever thread works on that head. What stands in this file is what runs when no backend takes the call.
 ///
 /// Sizes: B batches of T tokens, H or HV heads, K channels, chunks of C tokens. Strides are honoured on every
 /// axis. All arithmetic is in f32, and so is every result: `out` when it was given (it may be the input

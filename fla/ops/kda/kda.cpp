@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "fla/core/errors.h"
+#include "fla/dispatch/accepting_backends.h"
 #include "fla/dispatch/dispatch.h"
-#include "fla/dispatch/takers.h"
 #include "fla/ops/kda/kda_chunk.h"
 #include "fla/ops/kda/kda_cuda.h"
 #include "fla/ops/kda/kda_recurrence.h"
@@ -38,10 +38,10 @@ std::size_t workspace_size(const KdaArgs& args) {
   std::size_t bytes = workspace_size_cuda(args);
   KdaArgs without = args;  // a verifier may refuse a workspace that is too small for it
   without.workspace = {};
-  for (const dispatch::Taker& taker : dispatch::takers_of("kda", without)) {
-    const auto* backend = dynamic_cast<const KdaBackend*>(taker.backend.get());
+  for (const dispatch::AcceptingBackend& accepting : dispatch::accepting_backends("kda", without)) {
+    const auto* backend = dynamic_cast<const KdaBackend*>(accepting.backend.get());
     if (backend == nullptr) continue;  // a lambda: asks for none
-    bytes = std::max(bytes, backend->workspace_size(taker.function, without));
+    bytes = std::max(bytes, backend->workspace_size(accepting.function, without));
   }
   return bytes;
 }

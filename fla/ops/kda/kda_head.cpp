@@ -147,7 +147,7 @@ void KdaHead::store_state(const Tensor& states, std::int64_t slot) const {
 }
 
 KdaResult for_each_kda_head(const KdaArgs& args, std::size_t floats, KdaHeadKernel kernel) {
-  const common::StageSet stages = common::StageSet::in_force();
+  const common::StageSet stages = common::StageSet::current();
   const KdaSizes sizes = sizes_of(args);
   KdaResult result = make_result(args);
   if (result.o.numel() == 0 && result.final_state.numel() == 0) return result;

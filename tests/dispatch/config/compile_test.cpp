@@ -50,7 +50,7 @@ DISPATCH("looked_at", int, look, const Args&) { return 1; }
 namespace {
 
 using fla_test::ConfigInForce;
-using fla_test::ruled_taker;
+using fla_test::ruled_backend;
 
 int look(std::int64_t T) {
   const looked_at::Args args{.x = fla::TensorView(nullptr, fla::DType::f32, {1, T})};
@@ -72,7 +72,7 @@ TEST(RuleCompilation, LetsCallsOfOtherThreadsGoOn) {
     // With a policy of its own, so that the call asks the registry.
     other_call = std::async(std::launch::async, [] {
       const fla::ScopedPolicy policy({.check_verifiers = true});
-      (void)ruled_taker();
+      (void)ruled_backend();
     });
     other_call_went_on = other_call.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
   };

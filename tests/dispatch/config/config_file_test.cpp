@@ -321,7 +321,7 @@ TEST(ConfigFile, TextThatTheParserDidNotExpectIsRefusedWithItsLine) {
             "f:5: not TOML: this line cannot be read");
 }
 
-TEST(ConfigFile, CharactersBeyondAsciiStandInQuotesAndComments) {
+TEST(ConfigFile, CharactersBeyondAsciiAreTakenInQuotesAndComments) {
   const std::string message = ": not TOML: a character beyond ASCII outside of quotes";
   EXPECT_EQ(refusal("# f\u00fcr\ndeny = ['\u00fc']"),
             "f:2: deny: no op has a backend '\u00fc' (known: gamma, alpha, beta, cpu_simd)");

@@ -23,7 +23,7 @@ using fla_test::Call;
 using fla_test::ConfigInForce;
 using fla_test::error_text;
 using fla_test::ReloadedEnvironment;
-using fla_test::ruled_taker;
+using fla_test::ruled_backend;
 using fla_test::ScopedEnvironment;
 
 /// Three backends that take everything: alpha, beta, gamma, in that order.
@@ -38,29 +38,29 @@ const std::string kShortToBeta = "[[rule]]\nop = 'ruled'\nwhen = 'T < 64'\norder
 
 TEST_F(Config, SettingsOfTheFileHold) {
   const ConfigInForce config("deny = ['alpha']\n");
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
   EXPECT_EQ(fla::current_policy(), (Policy{.deny = {{"alpha"}}}));
 }
 
 TEST_F(Config, RulesHoldForTheCallsThatTheySpeakOf) {
   const ConfigInForce config(kShortToBeta);
-  EXPECT_EQ(ruled_taker({.T = 63}), "beta");
-  EXPECT_EQ(ruled_taker({.T = 64}), "alpha");
+  EXPECT_EQ(ruled_backend({.T = 63}), "beta");
+  EXPECT_EQ(ruled_backend({.T = 64}), "alpha");
 }
 
-TEST_F(Config, FirstRuleThatHoldsCountsAlone) {
+TEST_F(Config, FirstMatchingRuleApplies) {
   const ConfigInForce config(kShortToBeta +
                              "[[rule]]\nop = 'ruled'\nwhen = 'fast'\norder = ['gamma']\n"
                              "[[rule]]\nop = 'ruled'\ndisable_dispatch = true\n");
-  EXPECT_EQ(ruled_taker({.T = 8, .fast = true}), "beta");
-  EXPECT_EQ(ruled_taker({.T = 80, .fast = true}), "gamma");
-  EXPECT_EQ(ruled_taker({.T = 80}), "original");
+  EXPECT_EQ(ruled_backend({.T = 8, .fast = true}), "beta");
+  EXPECT_EQ(ruled_backend({.T = 80, .fast = true}), "gamma");
+  EXPECT_EQ(ruled_backend({.T = 80}), "original");
 }
 
 TEST_F(Config, RuleComesOnTopOfTheFilesOtherSettings) {
   const ConfigInForce config("deny = ['beta']\n[order]\nruled = ['gamma', 'alpha']\n" + kShortToBeta);
-  EXPECT_EQ(ruled_taker({.T = 8}), "original") << "beta is denied for every call";
-  EXPECT_EQ(ruled_taker({.T = 80}), "gamma");
+  EXPECT_EQ(ruled_backend({.T = 8}), "original") << "beta is denied for every call";
+  EXPECT_EQ(ruled_backend({.T = 80}), "gamma");
 }
 
 TEST_F(Config, RuleMaySetEverythingThatItMay) {
@@ -69,11 +69,11 @@ TEST_F(Config, RuleMaySetEverythingThatItMay) {
       "[[rule]]\nop = 'ruled'\nwhen = 'T == 2'\ndeny = ['alpha']\n"
       "[[rule]]\nop = 'ruled'\nwhen = 'T == 3'\nrequire = 'gamma'\n"
       "[[rule]]\nop = 'ruled'\nwhen = 'T == 4'\ndisable_dispatch = true\n");
-  EXPECT_EQ(ruled_taker({.T = 1}), "gamma");
-  EXPECT_EQ(ruled_taker({.T = 2}), "beta");
-  EXPECT_EQ(ruled_taker({.T = 3}), "gamma");
-  EXPECT_EQ(ruled_taker({.T = 4}), "original");
-  EXPECT_EQ(ruled_taker({.T = 5}), "alpha");
+  EXPECT_EQ(ruled_backend({.T = 1}), "gamma");
+  EXPECT_EQ(ruled_backend({.T = 2}), "beta");
+  EXPECT_EQ(ruled_backend({.T = 3}), "gamma");
+  EXPECT_EQ(ruled_backend({.T = 4}), "original");
+  EXPECT_EQ(ruled_backend({.T = 5}), "alpha");
 }
 
 TEST_F(Config, FileAndRulesMayPrefer) {
@@ -82,43 +82,43 @@ TEST_F(Config, FileAndRulesMayPrefer) {
       "[[rule]]\nop = 'ruled'\nwhen = 'T == 1'\nprefer = ['beta']\n"
       "[[rule]]\nop = 'ruled'\nwhen = 'T == 2'\norder = ['alpha', 'gamma']\n"
       "[[rule]]\nop = 'ruled'\nwhen = 'T == 3'\ndeny = ['gamma']\n");
-  EXPECT_EQ(ruled_taker({.T = 1}), "beta");
-  EXPECT_EQ(ruled_taker({.T = 2}), "alpha") << "a rule's order takes the file's preference away";
-  EXPECT_EQ(ruled_taker({.T = 3}), "alpha");
-  EXPECT_EQ(ruled_taker({.T = 4}), "gamma");
+  EXPECT_EQ(ruled_backend({.T = 1}), "beta");
+  EXPECT_EQ(ruled_backend({.T = 2}), "alpha") << "a rule's order takes the file's preference away";
+  EXPECT_EQ(ruled_backend({.T = 3}), "alpha");
+  EXPECT_EQ(ruled_backend({.T = 4}), "gamma");
   const ReloadedEnvironment environment{{"FLA_BACKEND_PREFER", "ruled=alpha"}};
-  EXPECT_EQ(ruled_taker({.T = 1}), "alpha");
-  EXPECT_EQ(ruled_taker({.T = 4}), "alpha");
+  EXPECT_EQ(ruled_backend({.T = 1}), "alpha");
+  EXPECT_EQ(ruled_backend({.T = 4}), "alpha");
 }
 
 TEST_F(Config, EnvironmentComesOnTopOfTheFileAndItsRules) {
   const ConfigInForce config("[order]\nruled = ['gamma']\n" + kShortToBeta);
-  ASSERT_EQ(ruled_taker({.T = 8}), "beta");
-  ASSERT_EQ(ruled_taker({.T = 80}), "gamma");
+  ASSERT_EQ(ruled_backend({.T = 8}), "beta");
+  ASSERT_EQ(ruled_backend({.T = 80}), "gamma");
   const ReloadedEnvironment environment{{"FLA_BACKEND_ORDER", "ruled=alpha"}};
-  EXPECT_EQ(ruled_taker({.T = 8}), "alpha");
-  EXPECT_EQ(ruled_taker({.T = 80}), "alpha");
+  EXPECT_EQ(ruled_backend({.T = 8}), "alpha");
+  EXPECT_EQ(ruled_backend({.T = 80}), "alpha");
 }
 
 TEST_F(Config, PoliciesComeOnTopOfTheEnvironment) {
   const ConfigInForce config(kShortToBeta);
   fla::set_policy({.order = {{"ruled", {"gamma", "alpha"}}}});
-  EXPECT_EQ(ruled_taker({.T = 8}), "gamma");
+  EXPECT_EQ(ruled_backend({.T = 8}), "gamma");
   {
     const ScopedPolicy scoped({.deny = {{"gamma"}}});
-    EXPECT_EQ(ruled_taker({.T = 8}), "alpha");
+    EXPECT_EQ(ruled_backend({.T = 8}), "alpha");
   }
   fla::set_policy({});
-  EXPECT_EQ(ruled_taker({.T = 8}), "beta");
+  EXPECT_EQ(ruled_backend({.T = 8}), "beta");
 }
 
 TEST_F(Config, RulesHoldWithinAScopedPolicy) {
   const ConfigInForce config(kShortToBeta);
   const ScopedPolicy scoped({.deny = {{"alpha"}}});
-  EXPECT_EQ(ruled_taker({.T = 8}), "beta");
-  EXPECT_EQ(ruled_taker({.T = 80}), "beta");
+  EXPECT_EQ(ruled_backend({.T = 8}), "beta");
+  EXPECT_EQ(ruled_backend({.T = 80}), "beta");
   const ScopedPolicy inner({.deny = {{"beta"}}});
-  EXPECT_EQ(ruled_taker({.T = 8}), "original");
+  EXPECT_EQ(ruled_backend({.T = 8}), "original");
 }
 
 TEST_F(Config, RuleSaysNothingAboutFunctionsThatLackWhatItAsksFor) {
@@ -144,9 +144,9 @@ TEST_F(Config, PlanIsMadeByTheRules) {
 TEST_F(Config, GoesWithTheVariable) {
   {
     const ConfigInForce config("deny = ['alpha']\n");
-    ASSERT_EQ(ruled_taker(), "beta");
+    ASSERT_EQ(ruled_backend(), "beta");
   }
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
 }
 
 TEST_F(Config, FileThatIsWrongIsAnErrorOfTheReloadAndChangesNothing) {
@@ -157,12 +157,12 @@ TEST_F(Config, FileThatIsWrongIsAnErrorOfTheReloadAndChangesNothing) {
     const ScopedEnvironment environment{{"FLA_CONFIG", path}};
     EXPECT_EQ(error_text<ConfigError>([] { fla::reload_environment(); }),
               "FLA_CONFIG: " + path + ":2: deny: no op has a backend 'alhpa'; did you mean 'alpha'?");
-    EXPECT_EQ(ruled_taker(), "beta");
+    EXPECT_EQ(ruled_backend(), "beta");
   }
   const ScopedEnvironment environment{{"FLA_CONFIG", folder / "none.toml"}};
   EXPECT_EQ(error_text<ConfigError>([] { fla::reload_environment(); }),
             "FLA_CONFIG: " + folder / "none.toml" + ": cannot be read: No such file or directory");
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
 }
 
 TEST_F(Config, FileThatContradictsTheEnvironmentIsAnError) {
@@ -170,7 +170,7 @@ TEST_F(Config, FileThatContradictsTheEnvironmentIsAnError) {
   const std::string path = folder.write("c.toml", "[require]\nruled = 'alpha'\n");
   const ScopedEnvironment environment{{"FLA_CONFIG", path}, {"FLA_DISABLE_BACKEND_DISPATCH", "1"}};
   EXPECT_THROW(fla::reload_environment(), ConfigError);
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
 }
 
 TEST(ConfigOfAProcess, IsReadBeforeTheFirstCall) {
@@ -197,7 +197,7 @@ TEST_F(Config, CanBeCheckedWithoutBeingUsed) {
       fla::check_config(folder.write("c.toml", "deny = ['alpha']\n" + kShortToBeta + kShortToBeta));
   EXPECT_EQ(summary.rules, 2u);
   EXPECT_EQ(summary.policy, (Policy{.deny = {{"alpha"}}}));
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
   const std::string bad = folder.write("bad.toml", "[order]\nruld = []\n");
   EXPECT_EQ(error_text<ConfigError>([&] { (void)fla::check_config(bad); }),
             bad + ":2: order: there is no op 'ruld'; did you mean 'ruled'?");

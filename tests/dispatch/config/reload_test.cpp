@@ -19,7 +19,7 @@ using fla::ConfigError;
 using fla_test::add_ruled;
 using fla_test::ConfigInForce;
 using fla_test::error_text;
-using fla_test::ruled_taker;
+using fla_test::ruled_backend;
 
 /// What reload_config() does on this thread. The watching thread sees the same changes, so that callbacks may
 /// run there, too; tests note what happens here.
@@ -29,12 +29,12 @@ class Reload : public testing::Test {
   fla::RegisteredBackend beta_ = add_ruled("beta", 2);
 };
 
-TEST_F(Reload, PutsTheChangedFileInForce) {
+TEST_F(Reload, AppliesTheChangedFile) {
   const ConfigInForce config("deny = ['alpha']\n");
-  ASSERT_EQ(ruled_taker(), "beta");
+  ASSERT_EQ(ruled_backend(), "beta");
   config.replace("deny = ['beta']\n");
   fla::reload_config();
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
   EXPECT_EQ(fla::current_policy(), (fla::Policy{.deny = {{"beta"}}}));
 }
 
@@ -47,7 +47,7 @@ TEST_F(Reload, OfAFileThatIsWrongChangesNothing) {
   config.replace("deny = ['beta']\norder = 3\n");
   EXPECT_EQ(error_text<ConfigError>([] { fla::reload_config(); }),
             config.path() + ":2: order: expected a table with an array of backends for each op, got 3");
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
 }
 
 TEST_F(Reload, OfAFileThatIsGoneChangesNothing) {
@@ -55,7 +55,7 @@ TEST_F(Reload, OfAFileThatIsGoneChangesNothing) {
   std::filesystem::remove(config.path());
   EXPECT_EQ(error_text<ConfigError>([] { fla::reload_config(); }),
             config.path() + ": cannot be read: No such file or directory");
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
 }
 
 TEST_F(Reload, AsksVetoesBeforeAnythingChanges) {
@@ -66,13 +66,13 @@ TEST_F(Reload, AsksVetoesBeforeAnythingChanges) {
       fla::veto_config([&asked, here](const ConfigChange& change) -> std::optional<std::string> {
         if (std::this_thread::get_id() == here)
           asked.push_back(change.path + " " + std::to_string(change.rules) + " " +
-                          std::string(ruled_taker()));
+                          std::string(ruled_backend()));
         return "beta stays";
       });
   config.replace("deny = ['beta']\n[[rule]]\nop = 'ruled'\norder = ['alpha']\n");
   EXPECT_EQ(error_text<ConfigError>([] { fla::reload_config(); }), config.path() + ": vetoed: beta stays");
   EXPECT_EQ(asked, std::vector<std::string>{config.path() + " 1 beta"});
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
 }
 
 TEST_F(Reload, VetoThatThrowsIsAVeto) {
@@ -97,24 +97,24 @@ TEST_F(Reload, EnvironmentAsksNoVeto) {
   const fla::Subscription veto =
       fla::veto_config([](const ConfigChange&) { return std::optional<std::string>("no"); });
   const ConfigInForce config("deny = ['alpha']\n");
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
 }
 
 TEST_F(Reload, CallbacksMayCallTheLibrary) {
   const ConfigInForce config("deny = ['alpha']\n");
   const std::thread::id here = std::this_thread::get_id();
   int depth = 0;
-  std::string_view taker;
-  const fla::Subscription told = fla::on_config_change([&depth, &taker, here](const ConfigChange& change) {
+  std::string_view selected;
+  const fla::Subscription told = fla::on_config_change([&depth, &selected, here](const ConfigChange& change) {
     if (std::this_thread::get_id() != here || !change.accepted || depth > 0) return;
     ++depth;
-    taker = ruled_taker();
+    selected = ruled_backend();
     fla::set_policy({.on_failure = fla::OnFailure::fallback});
     fla::reload_config();
     --depth;
   });
   fla::reload_config();  // unchanged: the watching thread has nothing to do with it
-  EXPECT_EQ(taker, "beta");
+  EXPECT_EQ(selected, "beta");
   fla::set_policy({});
 }
 

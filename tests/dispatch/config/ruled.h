@@ -112,6 +112,6 @@ struct Call {
 RuledArgs arguments_of(const Call& call);
 
 /// Who takes such a call.
-inline std::string_view ruled_taker(const Call& call = {}) { return ruled_chunk(arguments_of(call)).by; }
+inline std::string_view ruled_backend(const Call& call = {}) { return ruled_chunk(arguments_of(call)).by; }
 
 }  // namespace fla_test

@@ -19,7 +19,7 @@ namespace {
 using fla::ConfigChange;
 using fla_test::add_ruled;
 using fla_test::ConfigInForce;
-using fla_test::ruled_taker;
+using fla_test::ruled_backend;
 
 /// Hears of every change and lets the test wait for one.
 class Changes {
@@ -62,14 +62,14 @@ const std::string kNoAlpha = "deny = ['alpha']\n", kNoBeta = "deny = ['beta']\n"
 TEST_F(Watch, FileThatIsRenamedIntoPlaceIsTaken) {
   const ConfigInForce config(kNoAlpha);
   Changes changes;
-  ASSERT_EQ(ruled_taker(), "beta");
+  ASSERT_EQ(ruled_backend(), "beta");
   config.replace(kNoBeta);
   const ConfigChange change = changes.next();
   EXPECT_TRUE(change.accepted);
   EXPECT_EQ(change.path, config.path());
   EXPECT_EQ(change.policy, (fla::Policy{.deny = {{"beta"}}}));
   EXPECT_EQ(change.rules, 0u);
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
 }
 
 TEST_F(Watch, FileThatIsWrittenIntoIsTakenWhenItIsClosed) {
@@ -81,7 +81,7 @@ TEST_F(Watch, FileThatIsWrittenIntoIsTakenWhenItIsClosed) {
   }
   const ConfigChange change = changes.next();
   EXPECT_EQ(change.policy, (fla::Policy{.deny = {{"beta"}}}));
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
 }
 
 TEST_F(Watch, FileThatIsWrongIsRefusedWithOneLineInTheLog) {
@@ -93,7 +93,7 @@ TEST_F(Watch, FileThatIsWrongIsRefusedWithOneLineInTheLog) {
   const std::string why = config.path() + ":1: deny: expected an array of backends, got 'beta'";
   EXPECT_FALSE(refused.accepted);
   EXPECT_EQ(refused.message, why);
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
   config.replace("deny = 'beta'\n");  // the same again is not news
   config.replace(kNoBeta);
   EXPECT_TRUE(changes.next().accepted);
@@ -107,10 +107,10 @@ TEST_F(Watch, FileThatIsGoneChangesNothingAndMayComeBack) {
   Changes changes;
   std::filesystem::remove(config.path());
   EXPECT_EQ(changes.next().message, config.path() + ": cannot be read: No such file or directory");
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
   config.replace(kNoBeta);
   EXPECT_TRUE(changes.next().accepted);
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
 }
 
 TEST_F(Watch, VetoKeepsTheOldFile) {
@@ -123,7 +123,7 @@ TEST_F(Watch, VetoKeepsTheOldFile) {
   EXPECT_FALSE(refused.accepted);
   EXPECT_EQ(refused.message, config.path() + ": vetoed: not now");
   EXPECT_EQ(refused.policy, (fla::Policy{.deny = {{"beta"}}}));
-  EXPECT_EQ(ruled_taker(), "beta");
+  EXPECT_EQ(ruled_backend(), "beta");
 }
 
 TEST_F(Watch, FileBehindALinkIsFollowed) {
@@ -137,11 +137,11 @@ TEST_F(Watch, FileBehindALinkIsFollowed) {
   std::filesystem::create_symlink("data/config.toml", folder / "config.toml");
   const fla_test::ReloadedEnvironment environment{{"FLA_CONFIG", folder / "config.toml"}};
   Changes changes;
-  ASSERT_EQ(ruled_taker(), "beta");
+  ASSERT_EQ(ruled_backend(), "beta");
   std::filesystem::create_directory_symlink("b", folder / "next");
   std::filesystem::rename(folder / "next", folder / "data");
   EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"beta"}}}));
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
   folder.write("b/config.toml", kNoAlpha);  // in another folder than the link
   EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"alpha"}}}));
 }
@@ -162,10 +162,10 @@ TEST_F(Watch, FileInAFolderThatIsALinkIsFollowed) {
   switch_link(folder, "current", "r1");
   const fla_test::ReloadedEnvironment environment{{"FLA_CONFIG", folder / "current/config.toml"}};
   Changes changes;
-  ASSERT_EQ(ruled_taker(), "beta");
+  ASSERT_EQ(ruled_backend(), "beta");
   switch_link(folder, "current", "r2");
   EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"beta"}}}));
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
   folder.write("r2/config.toml", kNoAlpha);
   EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"alpha"}}}));
   switch_link(folder, "current", "r3");
@@ -184,7 +184,7 @@ TEST_F(Watch, FolderAboveThatIsReplacedIsFollowed) {
   folder.write("b/settings/config.toml", kNoBeta);
   const fla_test::ReloadedEnvironment environment{{"FLA_CONFIG", folder / "a/settings/config.toml"}};
   Changes changes;
-  ASSERT_EQ(ruled_taker(), "beta");
+  ASSERT_EQ(ruled_backend(), "beta");
   std::filesystem::rename(folder / "a", folder / "old");
   EXPECT_FALSE(changes.next().accepted);  // it is gone
   std::filesystem::rename(folder / "b", folder / "a");
@@ -193,7 +193,7 @@ TEST_F(Watch, FolderAboveThatIsReplacedIsFollowed) {
   EXPECT_EQ(changes.next().policy, (fla::Policy{.deny = {{"alpha"}}}));
 }
 
-TEST_F(Watch, OtherFilesOfTheFolderAreNobodysBusiness) {
+TEST_F(Watch, IgnoresOtherFilesOfTheFolder) {
   const ConfigInForce config(kNoAlpha);
   Changes changes;
   config.folder().write("other.toml", "nonsense");
@@ -207,14 +207,14 @@ TEST_F(Watch, GoesOnFromOneFileToAnother) {
   const ConfigInForce first(kNoAlpha);
   {
     const ConfigInForce second(kNoBeta);
-    EXPECT_EQ(ruled_taker(), "alpha");
+    EXPECT_EQ(ruled_backend(), "alpha");
     second.replace(kNoAlpha + "#\n");
     EXPECT_EQ(changes.next().path, second.path());
-    EXPECT_EQ(ruled_taker(), "beta");
+    EXPECT_EQ(ruled_backend(), "beta");
   }
   first.replace(kNoBeta);
   EXPECT_EQ(changes.next().path, first.path());
-  EXPECT_EQ(ruled_taker(), "alpha");
+  EXPECT_EQ(ruled_backend(), "alpha");
 }
 
 TEST_F(Watch, FilesOfRelativePathsAreFollowedFromAnotherFolder) {
@@ -228,20 +228,20 @@ TEST_F(Watch, FilesOfRelativePathsAreFollowedFromAnotherFolder) {
     Changes changes;
     folder.write("config.toml", kNoBeta);
     EXPECT_EQ(changes.next().path, "config.toml");
-    EXPECT_EQ(ruled_taker(), "alpha");
+    EXPECT_EQ(ruled_backend(), "alpha");
   }
 }
 
 TEST_F(Watch, ForkedChildrenKeepTheSettingsAndWatchWhenTheyReadTheEnvironmentAgain) {
   const ConfigInForce config(kNoAlpha);
-  ASSERT_EQ(ruled_taker(), "beta");
+  ASSERT_EQ(ruled_backend(), "beta");
   EXPECT_EQ(fla_test::outcome_in_child([&] {
-              if (ruled_taker() != "beta") return 1;
+              if (ruled_backend() != "beta") return 1;
               Changes changes;
               fla::reload_environment();
               config.replace(kNoBeta);
               if (!changes.next().accepted) return 2;
-              return ruled_taker() == "alpha" ? 0 : 3;
+              return ruled_backend() == "alpha" ? 0 : 3;
             }),
             "exit 0");
 }

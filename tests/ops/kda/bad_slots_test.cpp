@@ -160,7 +160,7 @@ TEST(KdaGoodSlots, AreWhatTheDefectsStartFrom) {
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
 }
 
-TEST(KdaGoodSlots, WhatIsReadMayBeSharedAsLongAsNobodyWritesIt) {
+TEST(KdaGoodSlots, SlotsThatAreOnlyReadMayBeShared) {
   SlotCall call;
   call.read = {5, 5, 5, 5, 5};
   call.write = {0, 1, 2, -1, 3};

@@ -99,7 +99,7 @@ TEST(KdaStages, RunOnlyWhenTheOptionsAskForThem) {
   EXPECT_EQ(stages.taken(), (std::vector<int>{0, 0, 0}));
 }
 
-TEST(KdaStages, OwnKernelRunsOnlyWhenNobodyTookIt) {
+TEST(KdaStages, OwnKernelRunsOnlyWhenNoBackendTakesIt) {
   const KdaCase call = fused_call();
   const auto blind = register_backend("common.l2_norm", {.name = "blind"}, [](const L2NormArgs& args) {
     StageResult result = make_result(args);  // rows of zeros: nothing is remembered, nothing comes out

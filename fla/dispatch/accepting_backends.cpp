@@ -1,11 +1,12 @@
-#include "fla/dispatch/takers.h"
+#include "fla/dispatch/accepting_backends.h"
 
 #include "fla/dispatch/registry_state.h"
 
 namespace fla::dispatch {
 
-std::vector<Taker> takers_of(std::string_view op, const std::type_info& args_type, const void* args) {
-  std::vector<Taker> found;
+std::vector<AcceptingBackend> accepting_backends(std::string_view op, const std::type_info& args_type,
+                                                 const void* args) {
+  std::vector<AcceptingBackend> found;
   const auto [entries, functions] = Registry::instance().available(op);
   for (const auto& entry : entries) {
     for (const FunctionBase* function : functions) {
