@@ -1,72 +1,49 @@
 #include "fla/dispatch/toml_scan.h"
 
 #include <algorithm>
+#include <string>
 
 namespace fla::dispatch {
 namespace {
 
-constexpr bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
-
-struct Quoted {
-  std::size_t length = 0;  ///< quotes included; of one that does not end, up to the end of its line or text
-  bool foreign = false;    ///< a character beyond ASCII where the parser skips white space
-};
-
-/// The string that the text begins with.
-Quoted quoted(std::string_view text) {
-  const char quote = text.front();
-  const bool escapes = quote == '"';
-  const bool many_lines = text.size() >= 3 && text[1] == quote && text[2] == quote;
-  Quoted found;
-  for (std::size_t at = many_lines ? 3 : 1; at < text.size(); ++at) {
+/// Where the string that begins at `at` ends, quotes included. One that is not closed ends with its line, or
+/// with the text if it may have many lines.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const bool many_lines = text.substr(at).starts_with(std::string(3, text[at]));
+  const std::string_view quotes = text.substr(at, many_lines ? 3 : 1);
+  const bool escapes = quotes.front() == '"';
+  for (at += quotes.size(); at < text.size(); ++at) {
     if (escapes && text[at] == '\\') {
       ++at;
-      // A backslash before the end of a line joins it to the next word.
-      const std::size_t word = text.find_first_not_of(" \t\r\n", at);
-      if (word != at && word < text.size() && !is_ascii(text[word])) found.foreign = true;
-      if (at < text.size() && !is_ascii(text[at])) found.foreign = true;
     } else if (text[at] == '\n' && !many_lines) {
-      found.length = at;
-      return found;
-    } else if (text[at] == quote) {
-      found.length = at + 1;
-      if (!many_lines) return found;
-      if (!text.substr(at).starts_with(text.substr(0, 3))) continue;
-      found.length = at + 3;  // up to two more quotes are part of the string
-      while (found.length < std::min(at + 5, text.size()) && text[found.length] == quote) ++found.length;
-      return found;
+      return at;
+    } else if (text.substr(at).starts_with(quotes)) {
+      at += quotes.size();
+      // Up to two quotes before the closing three are part of the string.
+      for (int i = 0; many_lines && i < 2 && at < text.size() && text[at] == quotes.front(); ++i) ++at;
+      return at;
     }
   }
-  found.length = text.size();
-  return found;
+  return text.size();
 }
 
 }  // namespace
 
-std::optional<TomlProblem> scan_toml(std::string_view text, int most_parts) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf", kEnds = "\n=,[]{}";
+std::optional<int> line_of_long_key(std::string_view text, int most_parts) {
   int line = 1, parts = 1;
-  for (std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0; at < text.size();) {
+  for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
     const char c = text[at];
-    std::size_t length = 1;
-    bool foreign = !is_ascii(c);
+    end = at + 1;
     if (c == '#') {
-      length = std::min(text.find('\n', at), text.size()) - at;
+      end = std::min(text.find('\n', at), text.size());
     } else if (c == '\'' || c == '"') {
-      const Quoted string = quoted(text.substr(at));
-      length = string.length;
-      foreign = string.foreign;
+      end = end_of_string(text, at);
     } else if (c == '.') {
-      if (++parts > most_parts) {
-        return TomlProblem{
-            line, "expected keys of at most " + std::to_string(most_parts) + " parts, got one with more"};
-      }
-    } else if (kEnds.find(c) != std::string_view::npos) {
+      if (++parts > most_parts) return line;
+    } else if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) {
       parts = 1;
     }
-    if (foreign) return TomlProblem{line, "not TOML: a character beyond ASCII outside of quotes"};
-    line += static_cast<int>(std::ranges::count(text.substr(at, length), '\n'));
-    at += length;
+    line += static_cast<int>(std::ranges::count(text.substr(at, end - at), '\n'));
   }
   return std::nullopt;
 }

@@ -1,21 +1,13 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace fla::dispatch {
 
-/// What a TOML text must not have because the parser cannot be trusted with it.
-struct TomlProblem {
-  int line = 0;
-  std::string what;
-};
-
-/// Looks for keys of more than `most_parts` parts (a.b.c has three): every part is a table inside the one
-/// before, the parser's tables call themselves as deep when they go, and a long key would end the process.
-/// And for characters beyond ASCII outside of quotes and comments, where TOML has none and the parser's
-/// behaviour is undefined.
-std::optional<TomlProblem> scan_toml(std::string_view text, int most_parts);
+/// The line of the first key with more than `most_parts` parts (a.b.c has three) in a TOML text; none: there
+/// is no such key. Every part is a table inside the one before, and the parser's tables are destroyed
+/// recursively: a long key would overflow the stack.
+std::optional<int> line_of_long_key(std::string_view text, int most_parts);
 
 }  // namespace fla::dispatch

@@ -322,12 +322,14 @@ TEST(ConfigFile, TextThatTheParserDidNotExpectIsRefusedWithItsLine) {
 }
 
 TEST(ConfigFile, CharactersBeyondAsciiAreTakenInQuotesAndComments) {
-  const std::string message = ": not TOML: a character beyond ASCII outside of quotes";
   EXPECT_EQ(refusal("# f\u00fcr\ndeny = ['\u00fc']"),
             "f:2: deny: no op has a backend '\u00fc' (known: gamma, alpha, beta, cpu_simd)");
-  EXPECT_EQ(refusal("\u00fc = 1"), "f:1" + message);
-  EXPECT_EQ(refusal("\ndeny = \ufeef"), "f:2" + message);
-  EXPECT_EQ(refusal("deny = [\"\"\"a\\\n  \u00fc\"\"\"]"), "f:1" + message);
+  EXPECT_EQ(refusal("deny = [\"\"\"a\\\n  \u00fc\"\"\"]"),
+            "f:1: deny: no op has a backend 'a\u00fc' (known: gamma, alpha, beta, cpu_simd)")
+      << "behind a backslash that joins two lines";
+  EXPECT_EQ(refusal("\u00fc = 1").substr(0, 15), "f:1: not TOML: ");
+  EXPECT_EQ(refusal("\ndeny = \ufeef").substr(0, 15), "f:2: not TOML: ");
+  EXPECT_EQ(refusal("deny\u00a0= []").substr(0, 15), "f:1: not TOML: ");
   EXPECT_EQ(refusal("\xef\xbb\xbf"
                     "deny = []"),
             kNothing)
