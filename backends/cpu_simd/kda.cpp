@@ -8,7 +8,7 @@
 #include "backends/cpu_simd/targets.h"
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
 
 namespace fla::cpu_simd {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
 
 /// The recurrence of fla/ops/kda/kda.h, token by token in f32: the place to put a better kernel. One task a
 /// sequence and value head; a task keeps its state in scratch memory and writes it once, at the end, so that

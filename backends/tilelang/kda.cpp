@@ -6,7 +6,7 @@
 #include "backends/tilelang/verifier.h"
 #include "fla/core/cuda_devices.h"
 #include "fla/core/cuda_error.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/common/call_workspace.h"
 #include "fla/ops/kda/cuda/call_of.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "fla/dispatch/explain.h"
+#include "fla/dispatch/observe/explain.h"
 #include "fla/python/arrays.h"
 #include "fla/python/op.h"
 

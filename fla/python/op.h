@@ -11,7 +11,7 @@
 #include "fla/core/device.h"
 #include "fla/core/tensor.h"
 #include "fla/core/workspace.h"
-#include "fla/dispatch/explain.h"
+#include "fla/dispatch/observe/explain.h"
 
 /// What the Python module knows of an op: its argument table and a few functions around its struct, their
 /// types erased. Everything that is done for a call reads these, so that an op needs no code of its own.

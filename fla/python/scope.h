@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/settings/policy.h"
 
 /// `with fla_cpp.policy(...)`: the policies of the calling context, kept in a contextvars.ContextVar. They
 /// are applied on the thread of each call while it runs, so that tasks and generators that take turns on

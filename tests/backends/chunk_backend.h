@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/gpu/gpu.h"
 #include "tools/cases/kda_random.h"
 #include "tools/cases/kda_reference.h"

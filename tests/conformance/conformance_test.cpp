@@ -8,7 +8,7 @@
 
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 #include "tools/conformance/allocations.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fla/core/threads.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/kda/kda.h"
 #include "tools/cases/accuracy.h"
 #include "tools/conformance/allocations.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/function_backend.h"
+#include "fla/dispatch/choice/function_backend.h"
 #include "fla/ops/common/stages.h"
 #include "tools/conformance/conformance.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "fla/core/threads.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/kda/kda.h"
 #include "tools/conformance/allocations.h"
 #include "tools/conformance/child.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fla/core/threads.h"
-#include "fla/dispatch/breaker.h"
-#include "fla/dispatch/counters.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/failure/breaker.h"
+#include "fla/dispatch/observe/counters.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/core/child_process.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/settings/policy.h"
 
 namespace fla_test {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fla/dispatch/unknown_variables.h"
+#include "fla/dispatch/settings/unknown_variables.h"
 
 namespace {
 

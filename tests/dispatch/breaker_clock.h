@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "fla/dispatch/breaker.h"
+#include "fla/dispatch/failure/breaker.h"
 
 namespace fla_test {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "fla/dispatch/breaker.h"
+#include "fla/dispatch/failure/breaker.h"
 
 namespace fla_test {
 

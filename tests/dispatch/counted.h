@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "fla/dispatch/counters.h"
+#include "fla/dispatch/observe/counters.h"
 
 namespace fla_test {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "fla/dispatch/explain.h"
+#include "fla/dispatch/observe/explain.h"
 #include "tests/dispatch/mix.h"
 
 namespace fla_test {

@@ -1,6 +1,6 @@
 #include "tests/dispatch/mix.h"
 
-#include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/call/dispatch.h"
 
 namespace fla_test {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fla/core/dtype.h"
-#include "fla/dispatch/backend.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/backend/backend.h"
+#include "fla/dispatch/catalog/registration.h"
 
 /// An op of the tests' own, `mix`, with two functions that do nothing but say who ran, and backends made of
 /// what a test wants them to say.

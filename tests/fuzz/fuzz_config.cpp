@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/config_file.h"
+#include "fla/dispatch/config/config_file.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -9,7 +9,7 @@
 #include "fla/core/cuda_devices.h"
 #include "fla/core/cuda_error.h"
 #include "fla/core/device.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 
 namespace fla_test {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/gpu/counting_allocator.h"
 #include "tests/gpu/cuda_graph.h"
 #include "tests/gpu/gpu_agreement.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tests/ops/kda/extremes.h"
 

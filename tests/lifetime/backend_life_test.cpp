@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/breaker.h"
-#include "fla/dispatch/counters.h"
-#include "fla/dispatch/plan.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/failure/breaker.h"
+#include "fla/dispatch/observe/counters.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/dispatch/mix.h"
 
 namespace {

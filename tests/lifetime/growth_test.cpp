@@ -4,8 +4,8 @@
 #include <string>
 #include <thread>
 
-#include "fla/dispatch/config.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/config/config.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/dispatch/config/config_in_force.h"
 #include "tests/dispatch/mix.h"

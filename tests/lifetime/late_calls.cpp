@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "fla/core/threads.h"
-#include "fla/dispatch/counters.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/observe/counters.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 
 namespace {

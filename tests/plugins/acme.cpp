@@ -1,4 +1,4 @@
-#include "fla/dispatch/plugin.h"
+#include "fla/dispatch/plugins/plugin.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/plugins/events.h"
 

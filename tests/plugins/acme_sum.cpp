@@ -1,7 +1,7 @@
 #include "tests/plugins/acme_sum.h"
 
-#include "fla/dispatch/dispatch.h"
-#include "fla/dispatch/plugin.h"
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/dispatch/plugins/plugin.h"
 
 /// A plugin with an op of its own, acme_sum, that has a backend, and with a function for an op that is there.
 namespace acme {

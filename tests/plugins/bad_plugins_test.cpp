@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/plugin.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/plugins/plugin.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "fla/dispatch/plugin.h"
+#include "fla/dispatch/plugins/plugin.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/plugins/events.h"
 

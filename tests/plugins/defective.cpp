@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "fla/dispatch/plugin.h"
+#include "fla/dispatch/plugins/plugin.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/plugins/events.h"
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/plugin.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/plugins/plugin.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/dispatch/config/stress.h"

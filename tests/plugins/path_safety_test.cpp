@@ -1,4 +1,4 @@
-#include "fla/dispatch/path_safety.h"
+#include "fla/dispatch/plugins/path_safety.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "fla/dispatch/plugin_file.h"
+#include "fla/dispatch/plugins/plugin_file.h"
 
 #include <elf.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "fla/dispatch/plugin_record.h"
+#include "fla/dispatch/catalog/plugin_record.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/plugins/plugin_folder.h"
 #include "tools/cases/random.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/call.h"
+#include "fla/dispatch/choice/call_by_name.h"
 #include "fla/fla.h"
 #include "tests/plugins/acme_sum.h"
 #include "tests/plugins/is_module.h"

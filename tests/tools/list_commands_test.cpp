@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/cuda_devices.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 #include "tests/tools/program.h"
 
 namespace fla::testing {

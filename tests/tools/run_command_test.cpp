@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 #include "tests/dispatch/exposition.h"
 #include "tests/tools/absent_device.h"
 #include "tests/tools/program.h"

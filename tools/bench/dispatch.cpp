@@ -11,7 +11,7 @@
 //
 // The file is loaded while all of them run.
 
-#include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/call/dispatch.h"
 
 #include <benchmark/benchmark.h>
 
@@ -28,10 +28,10 @@
 #include <string_view>
 #include <vector>
 
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/plan.h"
-#include "fla/dispatch/policy.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tools/cases/kda_random.h"
 

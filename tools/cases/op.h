@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fla/core/arguments.h"
-#include "fla/dispatch/explain.h"
+#include "fla/dispatch/observe/explain.h"
 #include "tools/cases/safetensors.h"
 
 namespace fla::cases {

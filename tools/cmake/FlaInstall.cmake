@@ -20,24 +20,30 @@ set(FLA_PUBLIC_HEADERS
   fla/core/threads.h
   fla/core/version.h
   fla/core/workspace.h
-  fla/dispatch/backend.h
-  fla/dispatch/breaker.h
-  fla/dispatch/config.h
-  fla/dispatch/call.h
-  fla/dispatch/counters.h
-  fla/dispatch/dispatch.h
-  fla/dispatch/explain.h
-  fla/dispatch/function_backend.h
-  fla/dispatch/named_function.h
-  fla/dispatch/plan.h
-  fla/dispatch/plugin.h
-  fla/dispatch/plugin_record.h
-  fla/dispatch/policy.h
-  fla/dispatch/registry.h
-  fla/dispatch/registry_snapshot.h
-  fla/dispatch/accepting_backends.h
-  fla/dispatch/trace.h
-  fla/dispatch/verdict.h
+  fla/dispatch/backend/backend.h
+  fla/dispatch/backend/verdict.h
+  fla/dispatch/call/answer.h
+  fla/dispatch/call/counting.h
+  fla/dispatch/call/dispatch.h
+  fla/dispatch/call/function.h
+  fla/dispatch/call/snapshot.h
+  fla/dispatch/call/thread_state.h
+  fla/dispatch/call/trace.h
+  fla/dispatch/catalog/plugin_record.h
+  fla/dispatch/catalog/registration.h
+  fla/dispatch/choice/accepting_backends.h
+  fla/dispatch/choice/call_by_name.h
+  fla/dispatch/choice/function_backend.h
+  fla/dispatch/choice/named_function.h
+  fla/dispatch/choice/plan.h
+  fla/dispatch/config/config.h
+  fla/dispatch/failure/breaker.h
+  fla/dispatch/observe/counters.h
+  fla/dispatch/observe/explain.h
+  fla/dispatch/observe/ops.h
+  fla/dispatch/observe/registry_snapshot.h
+  fla/dispatch/plugins/plugin.h
+  fla/dispatch/settings/policy.h
   fla/ops/common/stages.h
   fla/ops/kda/kda.h
 )

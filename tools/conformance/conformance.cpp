@@ -8,8 +8,8 @@
 
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
-#include "fla/dispatch/plugin.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
+#include "fla/dispatch/plugins/plugin.h"
 #include "tools/conformance/child.h"
 #include "tools/conformance/kda_checks.h"
 #include "tools/conformance/report_text.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 #include "tools/cases/accuracy.h"
 #include "tools/conformance/laid_out.h"
 

@@ -1,7 +1,7 @@
 #include "tools/conformance/kda_target.h"
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/explain.h"
+#include "fla/dispatch/observe/explain.h"
 #include "tools/conformance/child.h"
 #include "tools/conformance/kda_agreement.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tools/cases/op.h"
 #include "tools/cases/random.h"
 #include "tools/conformance/call_form.h"

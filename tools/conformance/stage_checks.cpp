@@ -7,9 +7,9 @@
 
 #include "fla/core/errors.h"
 #include "fla/core/threads.h"
-#include "fla/dispatch/call.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/choice/call_by_name.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/random.h"
 #include "tools/conformance/argument_search.h"

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tools/cases/op.h"
 #include "tools/fla/chosen_backend.h"
 #include "tools/fla/clock.h"

@@ -4,9 +4,9 @@
 
 #include "fla/core/errors.h"
 #include "fla/core/threads.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/plan.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
 #include "tools/cases/kda_reference.h"

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "fla/dispatch/backend.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/backend/backend.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 
 namespace fla::command {
 

@@ -1,4 +1,4 @@
-#include "fla/dispatch/config.h"
+#include "fla/dispatch/config/config.h"
 
 #include <cstdlib>
 #include <iostream>

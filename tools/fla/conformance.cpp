@@ -8,8 +8,8 @@
 
 #include "fla/core/errors.h"
 #include "fla/core/json_line.h"
-#include "fla/dispatch/plugin.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
+#include "fla/dispatch/plugins/plugin.h"
 #include "tools/conformance/allocations.h"
 #include "tools/conformance/child.h"
 #include "tools/fla/command.h"

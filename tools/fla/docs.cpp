@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 #include "tools/fla/command.h"
 #include "tools/fla/text_table.h"
 #include "tools/fla/variables.h"

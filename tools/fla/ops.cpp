@@ -1,8 +1,9 @@
+#include "fla/dispatch/observe/ops.h"
+
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "fla/core/json_line.h"
-#include "fla/dispatch/registry.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
 #include "tools/fla/text_table.h"

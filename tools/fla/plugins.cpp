@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/json_line.h"
-#include "fla/dispatch/plugin.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
+#include "fla/dispatch/plugins/plugin.h"
 #include "tools/fla/command.h"
 #include "tools/fla/text_table.h"
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/json_line.h"
-#include "fla/dispatch/counters.h"
+#include "fla/dispatch/observe/counters.h"
 #include "tools/cases/atomic_file.h"
 #include "tools/cases/case.h"
 #include "tools/fla/chosen_backend.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fla/core/environment.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 
 namespace fla::command {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "fla/dispatch/plugin.h"
+#include "fla/dispatch/plugins/plugin.h"
 
 /// The suite that every backend of fla passes, one test a check, on the plugin that was just built.
 namespace {

@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <string>
 
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 
 /// Which calls the backend takes, and a refusal for every branch of its verifier. That the answers are right
 /// is the conformance suite's business.

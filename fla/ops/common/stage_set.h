@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/call/dispatch.h"
 #include "fla/ops/common/stages.h"
 
 namespace fla::common {

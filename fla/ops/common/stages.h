@@ -6,7 +6,7 @@
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
 #include "fla/core/tensor.h"
-#include "fla/dispatch/backend.h"
+#include "fla/dispatch/backend/backend.h"
 
 /// The parts of original kernels that a backend may want to replace alone: op `common`. Each is a dispatched
 /// function like any other; an original kernel calls it for a block of tokens of one head at a time, from

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/accepting_backends.h"
-#include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/dispatch/choice/accepting_backends.h"
 #include "fla/ops/kda/kda_chunk.h"
 #include "fla/ops/kda/kda_cuda.h"
 #include "fla/ops/kda/kda_recurrence.h"

@@ -9,7 +9,7 @@
 #include "fla/core/export.h"
 #include "fla/core/tensor.h"
 #include "fla/core/workspace.h"
-#include "fla/dispatch/backend.h"
+#include "fla/dispatch/backend/backend.h"
 
 /// Kimi Delta Attention: the delta rule with a gate for every channel. Per sequence and value head, with a
 /// state S of shape [K, V] that starts as initial_state, or as zeros,

@@ -6,7 +6,7 @@
 
 #include "fla/core/errors.h"
 #include "fla/core/threads.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/ops/kda/causality.h"

@@ -7,8 +7,8 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/backends/cuda_decode/refusals.h"
 #include "tests/core/error_text.h"
 #include "tests/gpu/gpu.h"

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/backends/flash_kda/refusals.h"
 #include "tests/core/error_text.h"

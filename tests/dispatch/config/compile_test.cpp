@@ -5,10 +5,10 @@
 #include <future>
 #include <string>
 
-#include "fla/dispatch/config.h"
-#include "fla/dispatch/dispatch.h"
-#include "fla/dispatch/policy.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/config/config.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/dispatch/config/config_in_force.h"
 #include "tests/dispatch/config/ruled.h"
 

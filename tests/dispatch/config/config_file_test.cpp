@@ -1,4 +1,4 @@
-#include "fla/dispatch/config_file.h"
+#include "fla/dispatch/config/config_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

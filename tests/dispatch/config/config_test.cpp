@@ -1,12 +1,12 @@
-#include "fla/dispatch/config.h"
+#include "fla/dispatch/config/config.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/plan.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/observe/explain.h"
 #include "tests/core/error_text.h"
 #include "tests/dispatch/config/config_in_force.h"
 #include "tests/dispatch/config/ruled.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/config.h"
+#include "fla/dispatch/config/config.h"
 #include "tests/core/error_text.h"
 #include "tests/dispatch/captured_log.h"
 #include "tests/dispatch/config/config_in_force.h"

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "fla/dispatch/dispatch.h"
+#include "fla/dispatch/call/dispatch.h"
 
 namespace fla_test {
 

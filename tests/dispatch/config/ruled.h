@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fla/core/arguments.h"
-#include "fla/dispatch/backend.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/backend/backend.h"
+#include "fla/dispatch/catalog/registration.h"
 
 /// An op of the tests' own, `ruled`, whose arguments are described as an op's are, so that rules can speak of
 /// them. Its functions do nothing but say who ran.

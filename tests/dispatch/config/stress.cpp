@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/config.h"
+#include "fla/dispatch/config/config.h"
 #include "tests/dispatch/config/config_in_force.h"
 #include "tests/dispatch/config/ruled.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/config.h"
+#include "fla/dispatch/config/config.h"
 #include "tests/core/child_process.h"
 #include "tests/dispatch/captured_log.h"
 #include "tests/dispatch/config/config_in_force.h"

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/call.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/policy.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/choice/call_by_name.h"
+#include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/common/stages.h"
 #include "tests/core/error_text.h"
 #include "tests/ops/common/random_tensor.h"

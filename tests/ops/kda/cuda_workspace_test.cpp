@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/policy.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tests/core/error_text.h"
 #include "tests/gpu/gpu.h"

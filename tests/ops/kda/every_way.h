@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/explain.h"
-#include "fla/dispatch/plan.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/observe/explain.h"
 #include "fla/ops/kda/kda.h"
 #include "tools/conformance/kda_agreement.h"
 

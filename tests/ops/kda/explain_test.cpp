@@ -1,10 +1,10 @@
-#include "fla/dispatch/explain.h"
+#include "fla/dispatch/observe/explain.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include "fla/dispatch/plan.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
 #include "tools/cases/kda_random.h"
 

@@ -6,8 +6,8 @@
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
 #include "fla/core/threads.h"
-#include "fla/dispatch/counters.h"
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/counters.h"
+#include "fla/dispatch/observe/ops.h"
 #include "tests/ops/kda/fuzzed_call.h"
 #include "tools/conformance/kda_agreement.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fla/dispatch/registry.h"
+#include "fla/dispatch/observe/ops.h"
 #include "tools/cases/case.h"
 #include "tools/conformance/kda_agreement.h"
 #include "tools/conformance/kda_target.h"

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "fla/core/threads.h"
-#include "fla/dispatch/function_backend.h"
-#include "fla/dispatch/plan.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/choice/function_backend.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/common/stages.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"

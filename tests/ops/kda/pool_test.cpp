@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "fla/core/threads.h"
-#include "fla/dispatch/function_backend.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/choice/function_backend.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/common/stages.h"
 #include "tests/ops/kda/every_way.h"
 #include "tests/ops/kda/pool_run.h"

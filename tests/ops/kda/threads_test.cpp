@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "fla/dispatch/plan.h"
-#include "fla/dispatch/policy.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/core/child_process.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"

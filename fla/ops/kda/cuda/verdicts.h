@@ -6,8 +6,8 @@
 
 #include "fla/core/cuda_devices.h"
 #include "fla/core/workspace.h"
-#include "fla/dispatch/backend.h"
-#include "fla/dispatch/verdict.h"
+#include "fla/dispatch/backend/backend.h"
+#include "fla/dispatch/backend/verdict.h"
 #include "fla/ops/kda/kda.h"
 
 /// What the verifiers of kda's CUDA backends ask alike, in the same words.

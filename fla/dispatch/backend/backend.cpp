@@ -1,0 +1,7 @@
+#include "fla/dispatch/backend/backend.h"
+
+namespace fla {
+
+BaseBackend::~BaseBackend() = default;
+
+}  // namespace fla
