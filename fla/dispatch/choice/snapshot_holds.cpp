@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -75,19 +77,34 @@ SnapshotHold& used(SnapshotHold& hold) {
   return hold;
 }
 
+/// A ScopedPolicy's frame with the holds of the calls under it. All frames of threads are of this type.
+struct HoldingFrame : ScopedPolicy::Frame {
+  HoldingFrame(Frame* outer, const Policy& its) : Frame{outer, its} {}
+
+  struct Known {
+    const FunctionBase* function;
+    std::uint64_t generation = 0;
+    std::shared_ptr<const Snapshot> snapshot{};
+    SnapshotHold hold{};
+  };
+  std::list<Known> known;  // a hold stays where it is
+};
+
+HoldingFrame* holding(ScopedPolicy::Frame* frame) { return static_cast<HoldingFrame*>(frame); }
+
 // Frames that ended while a call under them was under way: a listener of a breaker's may end one.
 constinit thread_local ScopedPolicy::Frame* still_used = nullptr;
 
-bool is_used(const ScopedPolicy::Frame& frame) {
+bool is_used(const HoldingFrame& frame) {
   return std::ranges::any_of(frame.known, [](const auto& known) { return known.hold.uses > 0; });
 }
 
-void end_frame(ScopedPolicy::Frame* frame) {
+void end_frame(HoldingFrame* frame) {
   for (ScopedPolicy::Frame** place = &still_used; *place != nullptr;) {
-    if (is_used(**place)) {
+    if (is_used(*holding(*place))) {
       place = &(*place)->parent;
     } else {
-      delete std::exchange(*place, (*place)->parent);
+      delete holding(std::exchange(*place, (*place)->parent));
     }
   }
   if (!is_used(*frame)) {
@@ -103,9 +120,9 @@ void end_hold(SnapshotHold& hold) noexcept { delete static_cast<SingleHold*>(&ho
 
 SnapshotHold& FunctionBase::find_hold() const {
   Registry& registry = Registry::instance();
-  if (ScopedPolicy::Frame* scope = thread_state.scope) {
+  if (HoldingFrame* scope = holding(thread_state.scope)) {
     const std::uint64_t generation = registry.generation();
-    auto known = std::ranges::find(scope->known, this, &ScopedPolicy::Frame::Known::function);
+    auto known = std::ranges::find(scope->known, this, &HoldingFrame::Known::function);
     if (known != scope->known.end() && known->generation == generation) return used(known->hold);
     std::shared_ptr<const Snapshot> found = registry.snapshot(*this);
     if (known == scope->known.end()) known = scope->known.insert(known, {.function = this});
@@ -128,13 +145,13 @@ SnapshotHold& FunctionBase::find_hold() const {
 
 ScopedPolicy::ScopedPolicy(const Policy& policy) {
   dispatch::Registry::instance().check_scoped(policy);
-  frame_ = new Frame{dispatch::thread_state.scope, policy, {}};
+  frame_ = new dispatch::HoldingFrame(dispatch::thread_state.scope, policy);
   dispatch::thread_state.scope = frame_;
 }
 
 ScopedPolicy::~ScopedPolicy() {
   dispatch::thread_state.scope = frame_->parent;
-  dispatch::end_frame(frame_);
+  dispatch::end_frame(dispatch::holding(frame_));
 }
 
 }  // namespace fla

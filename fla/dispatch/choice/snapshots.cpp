@@ -12,6 +12,14 @@ bool is_named(const std::vector<std::string>& list, const std::string& op, const
       list, [&](const std::string& item) { return item == backend || item == op + "." + backend; });
 }
 
+BreakerSettings breaker_settings(const Policy& policy) {
+  BreakerSettings settings;
+  settings.threshold = policy.breaker_threshold.value_or(settings.threshold);
+  settings.window_ms = policy.breaker_window_ms.value_or(settings.window_ms);
+  settings.cool_down_ms = policy.breaker_cool_down_ms.value_or(settings.cool_down_ms);
+  return settings;
+}
+
 }  // namespace
 
 Standing standing_by_require(const Policy& policy, const std::string& op, std::string_view name) {

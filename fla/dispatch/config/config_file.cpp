@@ -16,7 +16,8 @@
 #include "fla/core/errors.h"
 #include "fla/core/suggest.h"
 #include "fla/dispatch/config/toml_scan.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/rules/condition.h"
+#include "fla/dispatch/settings/checks.h"
 
 namespace fla::dispatch {
 /// An assertion of the parser failed.
@@ -462,25 +463,6 @@ void check_rule(const ConfigRule& rule, const KnownNames::Op& op, Problems& prob
 
 }  // namespace
 
-std::shared_ptr<const Decision> Configuration::decision(std::string_view op, ArgumentTable table) const {
-  for (const Compiled& known : compiled) {
-    if (known.op == op && known.table.data() == table.data()) return known.decision;
-  }
-  std::vector<const Condition*> conditions;
-  for (const ConfigRule& rule : rules) {
-    if (rule.op == op) conditions.push_back(rule.when ? &*rule.when : nullptr);
-  }
-  compiled.push_back({std::string(op), table, std::make_shared<const Decision>(conditions, table)});
-  return compiled.back().decision;
-}
-
-void Configuration::compile(const KnownNames& known) const {
-  for (const auto& [name, op] : known.ops) {
-    if (std::ranges::find(rules, name, &ConfigRule::op) == rules.end()) continue;
-    for (const ArgumentTable table : op.tables) (void)decision(name, table);
-  }
-}
-
 Configuration parse_configuration(std::string_view text, const std::string& path) {
   Configuration result;
   result.path = path;
@@ -517,35 +499,9 @@ Configuration read_configuration(const std::string& path, const std::string& sho
 
 void check_names(const Configuration& configuration, const KnownNames& known) {
   Problems problems;
-  std::vector<std::string> ops, everyones;
-  bool complete = known.complete;
-  for (const auto& [name, op] : known.ops) {
-    ops.push_back(name);
-    complete = complete && op.complete;
-    for (const std::string& backend : op.backends) {
-      if (std::ranges::find(everyones, backend) == everyones.end()) everyones.push_back(backend);
-    }
-  }
-  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::ranges::find(names, name) != names.end();
-  };
   for (const auto& [setting, op, backend, line] : configuration.mentions) {
-    if (!op) {
-      if (!complete || has(everyones, *backend)) continue;
-      problems.add(line,
-                   setting + ": no op has a backend '" + *backend + "'" + suggestion(*backend, everyones));
-      continue;
-    }
-    const auto found = known.ops.find(*op);
-    if (found == known.ops.end()) {
-      if (!known.complete) continue;
-      problems.add(line, setting + ": there is no op '" + *op + "'" + suggestion(*op, ops));
-    } else if (backend) {
-      const KnownNames::Op& its = found->second;
-      if (!its.complete || has(its.backends, *backend)) continue;
-      problems.add(line, setting + ": op " + *op + " has no backend '" + *backend + "'" +
-                             suggestion(*backend, its.backends));
-    }
+    const std::string problem = unknown_name(setting, op, backend, known, suggestion);
+    if (!problem.empty()) problems.add(line, problem);
   }
   for (const ConfigRule& rule : configuration.rules) {
     if (const auto op = known.ops.find(rule.op); op != known.ops.end())

@@ -39,12 +39,6 @@ void remove_backend(std::uint64_t id) { Registry::instance().remove_backend(id);
 
 std::uint64_t generation() { return Registry::instance().generation(); }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : text;
-}
-
 const Slot* Entry::slot(std::string_view function) const {
   const auto found = std::ranges::find(slots, function, &Slot::function);
   return found == slots.end() ? nullptr : &*found;

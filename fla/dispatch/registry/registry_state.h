@@ -18,12 +18,13 @@
 #include "fla/dispatch/call/counter_table.h"
 #include "fla/dispatch/call/dispatch.h"
 #include "fla/dispatch/catalog/registration.h"
-#include "fla/dispatch/config/config_file.h"
 #include "fla/dispatch/observe/ops.h"
 #include "fla/dispatch/observe/registry_snapshot.h"
 #include "fla/dispatch/plugins/plugin_loader.h"
 #include "fla/dispatch/registry/loading.h"
 #include "fla/dispatch/rules/condition.h"
+#include "fla/dispatch/settings/checks.h"
+#include "fla/dispatch/settings/layers.h"
 #include "fla/dispatch/settings/policy.h"
 
 /// The registry's inside; not installed.
@@ -114,17 +115,6 @@ class Collecting {
   ~Collecting();
   Collecting(const Collecting&) = delete;
   Collecting& operator=(const Collecting&) = delete;
-};
-
-/// The layers that settings come from, later ones on top.
-struct Layers {
-  std::shared_ptr<const Configuration> file;  ///< null: none
-  Policy environment, program;
-
-  /// What they amount to where that rule of the file holds, or none does, with the scopes of a thread.
-  Policy together(const ConfigRule* rule, const ScopedPolicy::Frame* scope) const;
-  /// The file's rules for an op, in their order.
-  std::vector<const ConfigRule*> rules_for(std::string_view op) const;
 };
 
 class Registry {
@@ -281,37 +271,4 @@ class Registry {
   Layers layers_;
 };
 
-/// The settings that the environment holds, toggles of backends left out. Throws ConfigError.
-Policy policy_from(const std::map<std::string, std::string>& variables);
-
-/// `upper` on top of `lower`.
-Policy merge(Policy lower, const Policy& upper);
-
-/// Throws ConfigError for an op or a backend that cannot exist; settings are called by their variables or by
-/// Policy's fields.
-enum class SetBy { environment, program };
-void check_names(const Policy& policy, SetBy by, const KnownNames& known);
-
-/// Throws ConfigError when the layers contradict each other, whichever rule holds.
-void check_sense(const Layers& layers, const ScopedPolicy::Frame* scope);
-
-inline constexpr int kMostBreakerFailures = 1'000'000;
-inline constexpr int kMostBreakerMs = 86'400'000;
-BreakerSettings breaker_settings(const Policy& policy);
-
-/// "a, b, c", or "none".
-std::string joined(const std::vector<std::string>& names);
-
 }  // namespace fla::dispatch
-
-struct fla::ScopedPolicy::Frame {
-  Frame* parent;
-  Policy policy;
-  struct Known {
-    const dispatch::FunctionBase* function;
-    std::uint64_t generation = 0;
-    std::shared_ptr<const dispatch::Snapshot> snapshot{};
-    dispatch::SnapshotHold hold{};
-  };
-  std::list<Known> known;  // a hold stays where it is
-};

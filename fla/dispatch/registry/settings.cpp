@@ -1,166 +1,27 @@
 #include <algorithm>
-#include <array>
 
 #include "fla/core/environment_user.h"
 #include "fla/core/errors.h"
 #include "fla/core/logging.h"
 #include "fla/core/privilege.h"
 #include "fla/dispatch/call/trace.h"
+#include "fla/dispatch/config/config_file.h"
 #include "fla/dispatch/config/config_watch.h"
 #include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/settings/environment_policy.h"
 #include "fla/dispatch/settings/unknown_variables.h"
 
-/// The registry's settings: where they come from, and what they may say.
-namespace fla::dispatch {
+/// The settings that are in force.
+namespace fla {
+namespace dispatch {
 namespace {
-
-constexpr std::array kVariables{
-    Variable{"FLA_DISABLE_BACKEND_DISPATCH", "switch", "0", "bypass all dispatch: the original kernels only"},
-    Variable{"FLA_BACKEND_ORDER", "op=backend|backend;op=…", "",
-             "the backends of an op, in order; unlisted backends are not used"},
-    Variable{"FLA_BACKEND_PREFER", "op=backend|backend;op=…", "",
-             "these backends of an op are asked first, the others after them"},
-    Variable{"FLA_BACKEND_ALLOW", "backend,op.backend,…", "",
-             "only these backends, for every op or for that op alone"},
-    Variable{"FLA_BACKEND_DENY", "backend,op.backend,…", "",
-             "never these backends, for every op or for that op alone"},
-    Variable{"FLA_BACKEND_REQUIRE", "op=backend;op=…", "",
-             "that backend or an error that carries its reason"},
-    Variable{"FLA_ON_FAILURE", "raise, fallback", "raise",
-             "whether a backend that failed before it wrote anything is an error or passes the call on"},
-    Variable{"FLA_BREAKER_THRESHOLD", "0 to 1000000", "5",
-             "so many failures within the window open a backend's circuit breaker; 0: none does"},
-    Variable{"FLA_BREAKER_WINDOW_MS", "1 to 86400000", "10000", "the window, in milliseconds"},
-    Variable{"FLA_BREAKER_COOL_DOWN_MS", "0 to 86400000", "30000",
-             "milliseconds until one call tries a backend again whose breaker is open"},
-    Variable{"FLA_CONFIG", "path", "", "a TOML file with these settings and rules for single calls; watched"},
-    Variable{"FLA_PLUGIN_PATH", "path:path:…", "",
-             "folders or files of plugins, beside fla/plugins at libfla"},
-    Variable{"FLA_CHECK_VERIFIERS", "switch", "0",
-             "ask every verifier twice and report one that is not pure (slow, for debugging)"},
-    Variable{"FLA_NVTX", "switch", "1 under a profiler",
-             "mark the runs of kernels with NVTX ranges; a profiler sets NVTX_INJECTION64_PATH"},
-};
-const EnvironmentUser user{EnvironmentUser::Place::dispatch, kVariables,
-                           nullptr};  // read_environment reads them
 
 std::string value_of(const std::map<std::string, std::string>& variables, const char* name) {
   const auto found = variables.find(name);
   return found == variables.end() ? "" : found->second;
 }
 
-void check_range(const char* field, const std::optional<int>& value, int low, int high) {
-  if (!value || (*value >= low && *value <= high)) return;
-  throw ConfigError(std::string(field) + ": expected a number from " + std::to_string(low) + " to " +
-                    std::to_string(high) + ", got " + std::to_string(*value));
-}
-
 }  // namespace
-
-Policy Layers::together(const ConfigRule* rule, const ScopedPolicy::Frame* scope) const {
-  Policy policy = file != nullptr ? file->policy : Policy{};
-  if (rule != nullptr) policy = merge(std::move(policy), rule->policy);
-  policy = merge(merge(std::move(policy), environment), program);
-  std::vector<const Policy*> scopes;
-  for (; scope != nullptr; scope = scope->parent) scopes.push_back(&scope->policy);
-  for (auto inner = scopes.rbegin(); inner != scopes.rend(); ++inner)
-    policy = merge(std::move(policy), **inner);
-  return policy;
-}
-
-std::vector<const ConfigRule*> Layers::rules_for(std::string_view op) const {
-  std::vector<const ConfigRule*> found;
-  if (file == nullptr) return found;
-  for (const ConfigRule& rule : file->rules) {
-    if (rule.op == op) found.push_back(&rule);
-  }
-  return found;
-}
-
-void check_names(const Policy& policy, SetBy by, const KnownNames& known) {
-  const auto called = [by](const char* variable, const char* field) {
-    return std::string(by == SetBy::environment ? variable : field);
-  };
-  const auto check_op = [&](const std::string& setting, const std::string& op) {
-    if (known.ops.contains(op) || !known.complete) return;
-    std::vector<std::string> names;
-    for (const auto& [name, ignored] : known.ops) names.push_back(name);
-    throw ConfigError(setting + ": there is no op '" + op + "' (known: " + joined(names) + ")");
-  };
-  const auto check_backend = [&](const std::string& setting, const std::string& op,
-                                 const std::string& backend) {
-    const auto found = known.ops.find(op);
-    if (found == known.ops.end() || !found->second.complete) return;
-    const std::vector<std::string>& names = found->second.backends;
-    if (std::ranges::find(names, backend) != names.end()) return;
-    throw ConfigError(setting + ": op " + op + " has no backend '" + backend + "' (known: " + joined(names) +
-                      ")");
-  };
-  const auto check_anywhere = [&](const std::string& setting, const std::string& backend) {
-    std::vector<std::string> names;
-    bool complete = known.complete;
-    for (const auto& [op, its] : known.ops) {
-      complete = complete && its.complete;
-      for (const std::string& name : its.backends) {
-        if (name == backend) return;
-        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-      }
-    }
-    if (!complete) return;
-    throw ConfigError(setting + ": no op has a backend '" + backend + "' (known: " + joined(names) + ")");
-  };
-  const auto check_list = [&](const std::string& setting, const std::vector<std::string>& list) {
-    for (const std::string& item : list) {
-      const auto dot = item.find('.');
-      if (dot == std::string::npos) {
-        check_anywhere(setting, item);
-      } else {
-        check_op(setting, item.substr(0, dot));
-        check_backend(setting, item.substr(0, dot), item.substr(dot + 1));
-      }
-    }
-  };
-  const auto check_sequence = [&](const std::string& setting,
-                                  const std::map<std::string, std::vector<std::string>>& sequence) {
-    for (const auto& [op, backends] : sequence) {
-      check_op(setting, op);
-      for (const std::string& backend : backends) {
-        check_backend(setting, op, backend);
-        if (std::ranges::count(backends, backend) > 1) {
-          throw ConfigError(setting + ": " + backend + " stands twice for op " + op);
-        }
-      }
-    }
-  };
-  check_sequence(called("FLA_BACKEND_ORDER", "Policy::order"), policy.order);
-  check_sequence(called("FLA_BACKEND_PREFER", "Policy::prefer"), policy.prefer);
-  if (policy.allow) check_list(called("FLA_BACKEND_ALLOW", "Policy::allow"), *policy.allow);
-  if (policy.deny) check_list(called("FLA_BACKEND_DENY", "Policy::deny"), *policy.deny);
-  const std::string require = called("FLA_BACKEND_REQUIRE", "Policy::require");
-  for (const auto& [op, backend] : policy.require) {
-    check_op(require, op);
-    check_backend(require, op, backend);
-  }
-  for (const auto& [backend, on] : policy.enable) check_anywhere("Policy::enable", backend);
-  check_range("Policy::breaker_threshold", policy.breaker_threshold, 0, kMostBreakerFailures);
-  check_range("Policy::breaker_window_ms", policy.breaker_window_ms, 1, kMostBreakerMs);
-  check_range("Policy::breaker_cool_down_ms", policy.breaker_cool_down_ms, 0, kMostBreakerMs);
-}
-
-void check_sense(const Layers& layers, const ScopedPolicy::Frame* scope) {
-  const auto check = [](const Policy& policy, const std::string& where) {
-    if (!policy.disable_dispatch.value_or(false) || policy.require.empty()) return;
-    const auto& [op, backend] = *policy.require.begin();
-    throw ConfigError(where + "FLA_BACKEND_REQUIRE: " + op + "=" + backend +
-                      " cannot be met while dispatch is disabled (FLA_DISABLE_BACKEND_DISPATCH)");
-  };
-  check(layers.together(nullptr, scope), "");
-  if (layers.file == nullptr) return;
-  for (const ConfigRule& rule : layers.file->rules) {
-    check(layers.together(&rule, scope),
-          "with the rule of " + layers.file->path + ":" + std::to_string(rule.line) + ", ");
-  }
-}
 
 std::optional<bool> Registry::toggle(const BackendInfo& info) const {
   const auto variable = variables_.find(std::string(info.env_var));
@@ -340,7 +201,7 @@ void Registry::check_scoped(const Policy& policy) {
   ensure_environment();
   load_named(lock, policy);
   check_names(policy, SetBy::program, names());
-  ScopedPolicy::Frame inner{thread_state.scope, policy, {}};
+  const ScopedPolicy::Frame inner{thread_state.scope, policy};
   check_sense(layers_, &inner);
 }
 
@@ -350,4 +211,12 @@ Policy Registry::policy() {
   return layers_.together(nullptr, nullptr);
 }
 
-}  // namespace fla::dispatch
+}  // namespace dispatch
+
+void set_policy(const Policy& policy) { dispatch::Registry::instance().set_policy(policy); }
+
+Policy current_policy() { return dispatch::Registry::instance().policy(); }
+
+void reload_environment() { dispatch::Registry::instance().reload_environment(); }
+
+}  // namespace fla

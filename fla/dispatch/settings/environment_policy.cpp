@@ -1,14 +1,49 @@
-#include "fla/dispatch/settings/policy.h"
+#include "fla/dispatch/settings/environment_policy.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "fla/core/environment.h"
+#include "fla/core/environment_user.h"
 #include "fla/core/errors.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/settings/checks.h"
 
-namespace fla {
-namespace dispatch {
+namespace fla::dispatch {
 namespace {
+
+constexpr std::array kVariables{
+    Variable{"FLA_DISABLE_BACKEND_DISPATCH", "switch", "0", "bypass all dispatch: the original kernels only"},
+    Variable{"FLA_BACKEND_ORDER", "op=backend|backend;op=…", "",
+             "the backends of an op, in order; unlisted backends are not used"},
+    Variable{"FLA_BACKEND_PREFER", "op=backend|backend;op=…", "",
+             "these backends of an op are asked first, the others after them"},
+    Variable{"FLA_BACKEND_ALLOW", "backend,op.backend,…", "",
+             "only these backends, for every op or for that op alone"},
+    Variable{"FLA_BACKEND_DENY", "backend,op.backend,…", "",
+             "never these backends, for every op or for that op alone"},
+    Variable{"FLA_BACKEND_REQUIRE", "op=backend;op=…", "",
+             "that backend or an error that carries its reason"},
+    Variable{"FLA_ON_FAILURE", "raise, fallback", "raise",
+             "whether a backend that failed before it wrote anything is an error or passes the call on"},
+    Variable{"FLA_BREAKER_THRESHOLD", "0 to 1000000", "5",
+             "so many failures within the window open a backend's circuit breaker; 0: none does"},
+    Variable{"FLA_BREAKER_WINDOW_MS", "1 to 86400000", "10000", "the window, in milliseconds"},
+    Variable{"FLA_BREAKER_COOL_DOWN_MS", "0 to 86400000", "30000",
+             "milliseconds until one call tries a backend again whose breaker is open"},
+    Variable{"FLA_CONFIG", "path", "", "a TOML file with these settings and rules for single calls; watched"},
+    Variable{"FLA_PLUGIN_PATH", "path:path:…", "",
+             "folders or files of plugins, beside fla/plugins at libfla"},
+    Variable{"FLA_CHECK_VERIFIERS", "switch", "0",
+             "ask every verifier twice and report one that is not pure (slow, for debugging)"},
+    Variable{"FLA_NVTX", "switch", "1 under a profiler",
+             "mark the runs of kernels with NVTX ranges; a profiler sets NVTX_INJECTION64_PATH"},
+};
+const EnvironmentUser user{EnvironmentUser::Place::dispatch, kVariables,
+                           nullptr};  // what is in force reads them
 
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
@@ -55,14 +90,6 @@ std::vector<std::pair<std::string, std::string>> assignments(std::string_view va
 
 }  // namespace
 
-BreakerSettings breaker_settings(const Policy& policy) {
-  BreakerSettings settings;
-  settings.threshold = policy.breaker_threshold.value_or(settings.threshold);
-  settings.window_ms = policy.breaker_window_ms.value_or(settings.window_ms);
-  settings.cool_down_ms = policy.breaker_cool_down_ms.value_or(settings.cool_down_ms);
-  return settings;
-}
-
 Policy policy_from(const std::map<std::string, std::string>& variables) {
   const auto value_of = [&](const char* name) -> std::optional<std::string> {
     const auto found = variables.find(name);
@@ -108,31 +135,4 @@ Policy policy_from(const std::map<std::string, std::string>& variables) {
   return policy;
 }
 
-Policy merge(Policy lower, const Policy& upper) {
-  if (upper.disable_dispatch) lower.disable_dispatch = upper.disable_dispatch;
-  for (const auto& [name, on] : upper.enable) lower.enable[name] = on;
-  for (const auto& [op, names] : upper.order) {
-    lower.order[op] = names;
-    lower.prefer.erase(op);  // who sets the order later has the last word on it
-  }
-  for (const auto& [op, names] : upper.prefer) lower.prefer[op] = names;
-  if (upper.allow) lower.allow = upper.allow;
-  if (upper.deny) lower.deny = upper.deny;
-  for (const auto& [op, name] : upper.require) lower.require[op] = name;
-  if (upper.on_failure) lower.on_failure = upper.on_failure;
-  if (upper.check_verifiers) lower.check_verifiers = upper.check_verifiers;
-  if (upper.breaker_threshold) lower.breaker_threshold = upper.breaker_threshold;
-  if (upper.breaker_window_ms) lower.breaker_window_ms = upper.breaker_window_ms;
-  if (upper.breaker_cool_down_ms) lower.breaker_cool_down_ms = upper.breaker_cool_down_ms;
-  return lower;
-}
-
-}  // namespace dispatch
-
-void set_policy(const Policy& policy) { dispatch::Registry::instance().set_policy(policy); }
-
-Policy current_policy() { return dispatch::Registry::instance().policy(); }
-
-void reload_environment() { dispatch::Registry::instance().reload_environment(); }
-
-}  // namespace fla
+}  // namespace fla::dispatch
