@@ -7,8 +7,9 @@
 #include "fla/core/listeners.h"
 #include "fla/core/logging.h"
 #include "fla/dispatch/config/config_change.h"
+#include "fla/dispatch/config/config_file.h"
+#include "fla/dispatch/config/config_target.h"
 #include "fla/dispatch/lock_order.h"
-#include "fla/dispatch/registry/registry_state.h"
 
 namespace fla {
 namespace {
@@ -75,14 +76,14 @@ void ask_vetoes(const ConfigChange& change) {
 namespace dispatch {
 
 void apply_configuration(const std::shared_ptr<const Configuration>& next) {
-  Registry& registry = Registry::instance();
-  const std::uint64_t generation = registry.generation();
-  const KnownNames known = registry.known_names();
+  const ConfigTarget& target = config_target();
+  const std::uint64_t generation = target.generation();
+  const KnownNames known = target.known_names();
   check_names(*next, known);
   next->compile(known);
   const ConfigChange change = change_of(*next);
   ask_vetoes(change);
-  if (!registry.set_configuration(next, generation)) return;
+  if (!target.replace(next, generation)) return;
   forget_refusal();
   log(spdlog::level::info, "[FLA Config] " + change.path + " is in force, " + std::to_string(change.rules) +
                                (change.rules == 1 ? " rule" : " rules"));
@@ -119,7 +120,7 @@ Subscription on_config_change(std::function<Listener> listener) {
 }
 
 void reload_config() {
-  const auto before = dispatch::Registry::instance().configuration();
+  const auto before = dispatch::config_target().in_force();
   if (before == nullptr) throw ConfigError("reload_config: FLA_CONFIG names no file");
   std::shared_ptr<dispatch::Configuration> next;
   try {
@@ -135,11 +136,11 @@ void reload_config() {
 ConfigSummary check_config(const std::string& path) {
   const dispatch::Configuration configuration = dispatch::read_configuration(path);
   try {
-    (void)ops();  // loads everything
+    dispatch::config_target().load_all();
   } catch (const ConfigError&) {
     // FLA_CONFIG may be what is wrong: the names that are known without it have to do.
   }
-  dispatch::check_names(configuration, dispatch::Registry::instance().known_names());
+  dispatch::check_names(configuration, dispatch::config_target().known_names());
   return {configuration.policy, configuration.rules.size()};
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "fla/dispatch/config/config_file.h"
+#include "fla/dispatch/settings/configuration.h"
 
 /// What becomes of a config file that was read again; not installed.
 namespace fla::dispatch {

@@ -23,8 +23,9 @@
 #include "fla/core/logging.h"
 #include "fla/core/path_walk.h"
 #include "fla/dispatch/config/config_change.h"
+#include "fla/dispatch/config/config_file.h"
+#include "fla/dispatch/config/config_target.h"
 #include "fla/dispatch/lock_order.h"
-#include "fla/dispatch/registry/registry_state.h"
 
 namespace fla::dispatch {
 namespace {
@@ -241,7 +242,7 @@ class Watch {
     seen_ = Signature::of(file_);
     std::shared_ptr<Configuration> next;
     try {
-      const auto before = Registry::instance().configuration();
+      const auto before = config_target().in_force();
       if (before == nullptr || before->file != file_) return true;  // somebody is about to end this
       std::string problem;
       try {
@@ -255,7 +256,7 @@ class Watch {
       const bool is_doubtful = !told_ || (next != nullptr && next->text.empty());
       if (is_other && is_doubtful) {
         if (!stays_quiet()) return false;
-        if (Registry::instance().configuration() != before) return true;  // that was read later
+        if (config_target().in_force() != before) return true;  // that was read later
       }
       told_ = false;
       if (next == nullptr) throw ConfigError(problem);

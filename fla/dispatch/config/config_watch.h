@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "fla/dispatch/config/config_file.h"
+#include "fla/dispatch/settings/configuration.h"
 
 /// The config file as the environment names it, and the thread that follows it; not installed.
 namespace fla::dispatch {
@@ -13,7 +13,7 @@ namespace fla::dispatch {
 std::shared_ptr<const Configuration> prepare_configuration(const std::string& path);
 
 /// Follows that file from now on, and no other; an empty path: none. In a forked child, where the parent's
-/// thread is gone, a new one is started. May be called with the registry's lock held.
+/// thread is gone, a new one is started. May be called with the dispatch's lock held.
 void watch_configuration(const std::string& path);
 
 }  // namespace fla::dispatch
