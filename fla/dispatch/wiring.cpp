@@ -1,21 +1,26 @@
+#include "fla/dispatch/catalog/lock.h"
+#include "fla/dispatch/catalog/registration.h"
 #include "fla/dispatch/config/config_target.h"
 #include "fla/dispatch/observe/ops.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/registry/known_names.h"
+#include "fla/dispatch/registry/settings_in_force.h"
 
 /// Ties the rooms: what a lower one asks of higher ones, which it may not include.
 namespace fla::dispatch {
 namespace {
 
-const bool connected = (connect(ConfigTarget{
-                            .in_force = [] { return Registry::instance().configuration(); },
-                            .generation = generation,
-                            .known_names = [] { return Registry::instance().known_names(); },
-                            .replace =
-                                [](std::shared_ptr<const Configuration> next, std::uint64_t checked) {
-                                  return Registry::instance().set_configuration(std::move(next), checked);
-                                },
-                            .load_all = [] { (void)ops(); },
-                        }),
+KnownNames names_of_now() {
+  Lock lock;
+  return known_names(lock);
+}
+
+void load_all() { (void)ops(); }
+
+const bool connected = (connect(ConfigTarget{.in_force = configuration_in_force,
+                                             .generation = generation,
+                                             .known_names = names_of_now,
+                                             .replace = set_configuration,
+                                             .load_all = load_all}),
                         true);
 
 }  // namespace

@@ -62,7 +62,7 @@ class FLA_API FunctionBase {
   std::uint32_t only_original() const { return only_original_.load(std::memory_order_relaxed); }
 
  private:
-  friend class Registry;
+  friend class SnapshotStore;
   SnapshotHold& find_hold() const;
 
   Description description_;

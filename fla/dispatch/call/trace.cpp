@@ -12,7 +12,7 @@
 
 #include <atomic>
 
-#include "fla/dispatch/call/dispatch.h"
+#include "fla/dispatch/call/function.h"
 #endif
 
 namespace fla::dispatch {

@@ -5,7 +5,7 @@
 
 #include "fla/core/errors.h"
 #include "fla/dispatch/choice/function_backend.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/registry/loader.h"
 
 namespace fla::dispatch {
 
@@ -22,7 +22,7 @@ FunctionName parse_function_name(std::string_view name) {
 std::uint64_t add_function_backend(std::string_view name, std::unique_ptr<FunctionBackendBase> backend,
                                    Slot slot) {
   const auto [op, function] = parse_function_name(name);
-  const FunctionBase& found = Registry::instance().function(op, function.empty() ? op : function);
+  const FunctionBase& found = find_function(op, function.empty() ? op : function);
   if (backend->info().name.empty()) throw InvalidArgument("info", "expected a name, got none");
   if (slot.run == nullptr) throw InvalidArgument("implementation", "expected a function, got none");
   slot.function = found.name();

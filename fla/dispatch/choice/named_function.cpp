@@ -7,7 +7,8 @@
 #include <string>
 
 #include "fla/core/errors.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/call/function.h"
+#include "fla/dispatch/registry/loader.h"
 
 namespace fla::dispatch {
 namespace {
@@ -26,7 +27,7 @@ std::string full_name(const FunctionBase& function) {
 
 const FunctionBase& behind_front_door(std::string_view op, const CallType& type) {
   try {
-    return Registry::instance().function(op, type.front_door);
+    return find_function(op, type.front_door);
   } catch (const InvalidArgument& error) {
     if (error.argument() == "op") throw;
   }
@@ -39,8 +40,8 @@ const FunctionBase& behind_front_door(std::string_view op, const CallType& type)
 
 const FunctionBase& function_named(std::string_view op, std::string_view function, const CallType& type) {
   const bool front = (function.empty() || function == op) && !type.front_door.empty();
-  const FunctionBase& found = front ? behind_front_door(op, type)
-                                    : Registry::instance().function(op, function.empty() ? op : function);
+  const FunctionBase& found =
+      front ? behind_front_door(op, type) : find_function(op, function.empty() ? op : function);
   const FunctionBase::Description& known = found.description();
   if (*known.args_type != *type.args) {
     throw InvalidArgument("args", "expected " + name_of(*known.args_type) + ", the arguments of " +

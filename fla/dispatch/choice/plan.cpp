@@ -1,6 +1,6 @@
 #include "fla/dispatch/choice/plan.h"
 
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/choice/snapshots.h"
 
 namespace fla::dispatch {
 

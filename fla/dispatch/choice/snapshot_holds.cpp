@@ -6,7 +6,11 @@
 #include <vector>
 
 #include "fla/core/thread_end.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/call/function.h"
+#include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/choice/snapshots.h"
+#include "fla/dispatch/registry/policies.h"
+#include "fla/dispatch/settings/layers.h"
 
 /// What keeps snapshots alive: each thread holds the last one that it used of every function, and a
 /// ScopedPolicy those that were used under it. A hold that is in use, by a call that this one is nested in,
@@ -29,7 +33,7 @@ class Holds {
   }
 
   /// Takes hold of another; gives back the one before. The hold must not be in use.
-  void take(std::uint32_t index, std::shared_ptr<const Snapshot>& snapshot) {
+  void take(std::uint32_t index, SharedSnapshot& snapshot) {
     holds_[index].snapshot = snapshot.get();
     owners_[index].swap(snapshot);
   }
@@ -47,7 +51,7 @@ class Holds {
   }
 
   std::vector<SnapshotHold> holds_;
-  std::vector<std::shared_ptr<const Snapshot>> owners_;
+  std::vector<SharedSnapshot> owners_;
 };
 constinit thread_local Holds* holds = nullptr;  // no object with a destructor: calls may come after that
 
@@ -67,9 +71,9 @@ Holds& holds_of_thread() {
 
 /// A hold for one use.
 struct SingleHold : SnapshotHold {
-  explicit SingleHold(std::shared_ptr<const Snapshot> given)
+  explicit SingleHold(SharedSnapshot given)
       : SnapshotHold{given.get(), kEnded + 1}, owner(std::move(given)) {}
-  std::shared_ptr<const Snapshot> owner;
+  SharedSnapshot owner;
 };
 
 SnapshotHold& used(SnapshotHold& hold) {
@@ -84,7 +88,7 @@ struct HoldingFrame : ScopedPolicy::Frame {
   struct Known {
     const FunctionBase* function;
     std::uint64_t generation = 0;
-    std::shared_ptr<const Snapshot> snapshot{};
+    SharedSnapshot snapshot{};
     SnapshotHold hold{};
   };
   std::list<Known> known;  // a hold stays where it is
@@ -119,20 +123,19 @@ void end_frame(HoldingFrame* frame) {
 void end_hold(SnapshotHold& hold) noexcept { delete static_cast<SingleHold*>(&hold); }
 
 SnapshotHold& FunctionBase::find_hold() const {
-  Registry& registry = Registry::instance();
   if (HoldingFrame* scope = holding(thread_state.scope)) {
-    const std::uint64_t generation = registry.generation();
+    const std::uint64_t now = generation();
     auto known = std::ranges::find(scope->known, this, &HoldingFrame::Known::function);
-    if (known != scope->known.end() && known->generation == generation) return used(known->hold);
-    std::shared_ptr<const Snapshot> found = registry.snapshot(*this);
+    if (known != scope->known.end() && known->generation == now) return used(known->hold);
+    SharedSnapshot found = snapshot_of(*this);
     if (known == scope->known.end()) known = scope->known.insert(known, {.function = this});
     if (known->hold.uses > 0) return *new SingleHold(std::move(found));
-    known->generation = generation;
+    known->generation = now;
     known->hold.snapshot = found.get();
     known->snapshot.swap(found);
     return used(known->hold);
   }
-  std::shared_ptr<const Snapshot> found = registry.snapshot(*this);
+  SharedSnapshot found = snapshot_of(*this);
   Holds& mine = holds_of_thread();
   SnapshotHold* hold = mine.of(index_);
   if (hold == nullptr || hold->uses > 0) return *new SingleHold(std::move(found));
@@ -144,7 +147,7 @@ SnapshotHold& FunctionBase::find_hold() const {
 }  // namespace dispatch
 
 ScopedPolicy::ScopedPolicy(const Policy& policy) {
-  dispatch::Registry::instance().check_scoped(policy);
+  dispatch::check_scoped(policy);
   frame_ = new dispatch::HoldingFrame(dispatch::thread_state.scope, policy);
   dispatch::thread_state.scope = frame_;
 }

@@ -6,7 +6,8 @@
 #include "fla/core/json_line.h"
 #include "fla/core/untouched_data.h"
 #include "fla/dispatch/call/answer.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/choice/snapshots.h"
+#include "fla/dispatch/choice/standing.h"
 
 namespace fla {
 namespace dispatch {
@@ -27,7 +28,7 @@ Explanation explain(const FunctionBase& function, const void* args) {
     const UntouchedData untouched;
     function.check(args);
   }
-  const Registry::Lineup lineup = Registry::instance().lineup(function, args);
+  const Lineup lineup = lineup_of(function, args);
 
   const std::string op(function.op());
   Explanation explanation{.op = op,
@@ -39,7 +40,7 @@ Explanation explain(const FunctionBase& function, const void* args) {
   explanation.dispatch_enabled = !lineup.policy.disable_dispatch.value_or(false);
   const auto required = lineup.policy.require.find(op);
   const auto preferred = lineup.policy.prefer.find(op);
-  for (const Registry::Candidacy& candidacy : lineup.candidates) {
+  for (const Lineup::Candidacy& candidacy : lineup.candidates) {
     const Entry& entry = *candidacy.entry;
     Explanation::Row row{
         entry.name, entry.info.priority, candidacy.standing.state, candidacy.standing.reason, {}, {}};

@@ -4,7 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "fla/core/json_line.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/call/thread_state.h"
+#include "fla/dispatch/catalog/catalog.h"
+#include "fla/dispatch/choice/standing.h"
+#include "fla/dispatch/plugins/plugin_loader.h"
+#include "fla/dispatch/registry/loader.h"
+#include "fla/dispatch/registry/settings_in_force.h"
 
 namespace fla {
 namespace {
@@ -86,8 +91,6 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 }  // namespace
 
-RegistrySnapshot registry_snapshot() { return dispatch::Registry::instance().everything(); }
-
 namespace dispatch {
 namespace {
 
@@ -108,18 +111,22 @@ void place(RegistrySnapshot::Backend& backend, const Standing& where) {
 }
 
 }  // namespace
+}  // namespace dispatch
 
-RegistrySnapshot Registry::everything() {
-  Lock lock(*this);
-  ensure_environment();
+RegistrySnapshot registry_snapshot() {
+  using namespace dispatch;
+  Lock lock;
+  SettingsInForce& settings = settings_in_force(lock);
+  settings.ensure_read(lock);
   load_known(lock);
   RegistrySnapshot all;
-  all.policy = layers_.together(nullptr, thread_state.scope);
-  if (layers_.file != nullptr) {
-    all.config_path = layers_.file->path;
-    all.config_rules = layers_.file->rules.size();
+  const Layers& layers = settings.layers;
+  all.policy = layers.together(nullptr, thread_state.scope);
+  if (layers.file != nullptr) {
+    all.config_path = layers.file->path;
+    all.config_rules = layers.file->rules.size();
   }
-  for (auto& [name, op] : ops_) {
+  for (auto& [name, op] : catalog(lock).ops) {
     RegistrySnapshot::Op& its = all.ops.emplace_back();
     its.name = name;
     for (const FunctionBase* function : op.functions) its.functions.emplace_back(function->name());
@@ -131,7 +138,7 @@ RegistrySnapshot Registry::everything() {
       for (const Slot& slot : entry->slots) {
         if (slot.run == nullptr) continue;
         backend.functions.emplace_back(slot.function);
-        where = standing(op, *entry, slot.function, all.policy);  // the same for each of them
+        where = standing(op, *entry, slot.function, all.policy, settings);  // the same for each of them
         const Breaker::Status breaker = entry->pair(name, slot.function).breaker->status();
         backend.breakers.push_back(
             {std::string(slot.function), breaker.state, breaker.failures, breaker.reason});
@@ -144,11 +151,9 @@ RegistrySnapshot Registry::everything() {
     place(its.original, standing_by_require(all.policy, name, kOriginalKernel.name));
   }
   all.plugins = Plugins::instance().status();
-  all.generation = generation();
+  all.generation = dispatch::generation();
   return all;
 }
-
-}  // namespace dispatch
 
 std::string RegistrySnapshot::text() const {
   std::string text =

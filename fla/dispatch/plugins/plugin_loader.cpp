@@ -1,62 +1,20 @@
 #include "fla/dispatch/plugins/plugin_loader.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <filesystem>
-#include <map>
 #include <system_error>
 #include <utility>
 
-#include "fla/core/errors.h"
 #include "fla/core/logging.h"
 #include "fla/dispatch/lock_order.h"
+#include "fla/dispatch/plugins/opening.h"
 #include "fla/dispatch/plugins/path_safety.h"
-#include "fla/dispatch/registry/registry_state.h"
+#include "fla/dispatch/plugins/plugin_file.h"
 
-namespace fla {
-namespace dispatch {
-namespace {
-
-/// kda for kda, common for common.l2_norm
-std::string op_of(std::string_view served) { return std::string(served.substr(0, served.find('.'))); }
-
-}  // namespace
-}  // namespace dispatch
-
-PluginStatus load_plugin(const std::string& path) {
-  std::error_code error;
-  (void)std::filesystem::canonical(path, error);
-  if (error)
-    throw InvalidArgument("path", "expected a plugin's file, got '" + path + "': " + error.message());
-  dispatch::Registry& registry = dispatch::Registry::instance();
-  const PluginStatus added = dispatch::Plugins::instance().add(path);
-  std::vector<std::string> ops;
-  for (const std::string& served : added.ops) ops.push_back(dispatch::op_of(served));
-  if (!added.ops_known) {
-    for (const auto& [op, ignored] : registry.known_names().ops) ops.push_back(op);
-  }
-  for (const std::string& op : ops) registry.load_again(op);
-  return dispatch::Plugins::instance().add(path);
-}
-
-std::vector<PluginStatus> plugins() {
-  (void)dispatch::Registry::instance().policy();  // reads the environment, which FLA_PLUGIN_PATH is in
-  return dispatch::Plugins::instance().status();
-}
-
-std::string library_folder() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<void*>(&library_folder), &info) == 0 || info.dli_fname == nullptr) return "";
-  std::error_code error;
-  const auto path = std::filesystem::canonical(info.dli_fname, error);
-  return error ? "" : path.parent_path().string();
-}
-
-namespace dispatch {
+namespace fla::dispatch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,166 +30,7 @@ std::string name_of_file(const std::string& path) {
   return name;
 }
 
-/// The function of that library itself: dlsym would take one of a library that it needs, too.
-void* own_symbol(void* handle, const char* name) {
-  void* symbol = ::dlsym(handle, name);
-  link_map *library = nullptr, *holder = nullptr;
-  Dl_info info{};
-  if (symbol == nullptr || ::dlinfo(handle, RTLD_DI_LINKMAP, &library) != 0) return nullptr;
-  if (::dladdr1(symbol, &info, reinterpret_cast<void**>(&holder), RTLD_DL_LINKMAP) == 0) return nullptr;
-  return library == holder ? symbol : nullptr;
-}
-
-std::string descriptor_problem(const PluginDescriptor& plugin) {
-  const std::array<std::pair<const char*, bool>, 6> fields{
-      {{"toolchain", plugin.toolchain != nullptr},
-       {"library_version", plugin.library_version != nullptr},
-       {"name", plugin.name != nullptr && *plugin.name != '\0'},
-       {"ops", plugin.ops != nullptr && plugin.op_count > 0},
-       {"register_backends", plugin.register_backends != nullptr},
-       {"free", plugin.free != nullptr}}};
-  for (const auto& [field, is_there] : fields) {
-    if (!is_there) return std::string("its descriptor has no ") + field;
-  }
-  if (std::any_of(plugin.ops, plugin.ops + plugin.op_count,
-                  [](const PluginOp& op) { return op.name == nullptr || *op.name == '\0'; })) {
-    return "its descriptor has an op without a name";
-  }
-  return incompatible(plugin.toolchain, plugin.library_version);
-}
-
-/// Runs the register function; says what it threw.
-std::string run_registration(const PluginDescriptor& plugin) {
-  try {
-    plugin.register_backends();
-    return "";
-  } catch (const std::exception& error) {
-    return std::string("its register function threw: ") + error.what();
-  } catch (...) {
-    return "its register function threw something that is no std::exception";
-  }
-}
-
-/// What an opened library turned out to be.
-struct Opened {
-  Arrival arrival;
-  std::string library_version;
-  void* handle = nullptr;  ///< null when it was closed again
-};
-
-/// Reads the descriptor, registers, and gives the descriptor back; says why the plugin is refused.
-std::string take(void* handle, Opened& opened, Collected& collected) {
-  void* symbol = own_symbol(handle, kPluginEntry);
-  if (symbol == nullptr) return std::string("has no function ") + kPluginEntry;
-  const PluginDescriptor* plugin = nullptr;
-  try {
-    plugin = reinterpret_cast<const PluginDescriptor* (*)()>(symbol)();
-  } catch (const std::exception& error) {
-    return std::string(kPluginEntry) + "() threw: " + error.what();
-  } catch (...) {
-    return std::string(kPluginEntry) + "() threw something that is no std::exception";
-  }
-  if (plugin == nullptr) return std::string(kPluginEntry) + "() returned no descriptor";
-  std::string problem = incompatible(plugin->abi_version);
-  if (problem.empty()) problem = descriptor_problem(*plugin);
-  if (problem.empty()) {
-    opened.arrival.plugin = plugin->name;
-    opened.library_version = plugin->library_version;
-    for (std::uint64_t i = 0; i < plugin->op_count; ++i)
-      opened.arrival.ops.push_back({plugin->ops[i].name, plugin->ops[i].args_size});
-    const Collecting collecting(collected);
-    problem = run_registration(*plugin);
-  }
-  if (problem.empty() && collected.recipes.empty() && collected.functions.empty())
-    problem = "registers no backend and no function";
-  if (plugin->free != nullptr) plugin->free(plugin);
-  return problem;
-}
-
-/// Loads a file and takes what it brings. Runs its code: no lock may be held.
-Opened open(const std::string& path, const std::string& found_as, const std::string& name) {
-  Opened opened{.arrival = {.plugin = name, .path = path}, .library_version = {}};
-  // It may have changed since it was found.
-  opened.arrival.refused = unsafe(found_as);
-  if (!opened.arrival.refused.empty()) return opened;
-  const PluginFile checked = read_plugin_file(path);
-  opened.arrival.refused = checked.problem;
-  if (!opened.arrival.refused.empty()) return opened;
-  Collected collected;
-  {
-    const Collecting collecting(collected);  // static registrations of the library
-    opened.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  if (opened.handle == nullptr) {
-    const char* why = ::dlerror();
-    opened.arrival.refused =
-        std::string("cannot be loaded: ") + (why != nullptr ? why : "for no reason given");
-    return opened;
-  }
-  // By its path, since it may look for files beside itself. Nobody but a trusted owner can have put another
-  // file there meanwhile.
-  if (identity_of(path) == checked.identity) {
-    opened.arrival.refused = take(opened.handle, opened, collected);
-  } else {
-    opened.arrival.refused = "was replaced while it was being loaded";
-  }
-  if (opened.arrival.refused.empty()) {
-    opened.arrival.recipes = std::move(collected.recipes);
-    opened.arrival.functions = std::move(collected.functions);
-  } else {
-    ::dlclose(std::exchange(opened.handle, nullptr));
-  }
-  return opened;
-}
-
 }  // namespace
-
-std::string name_problem(std::string_view backend) {
-  if (backend != kOriginalKernel.name) return "";
-  return "named '" + std::string(backend) +
-         "', which is what the op's own kernel is called: choose another name";
-}
-
-std::string objection(const Arrival& arrival, std::span<const PresentOp> present) {
-  using PresentFunction = PresentOp::PresentFunction;
-  std::map<std::string_view, PresentOp> ops;
-  for (const PresentOp& op : present) ops[op.name] = op;
-  for (const FunctionBase* function : arrival.functions) {
-    std::vector<PresentFunction>& functions = ops[function->op()].functions;
-    if (std::ranges::find(functions, function->name(), &PresentFunction::name) != functions.end()) {
-      return "it brings function '" + std::string(function->name()) + "', which op " +
-             std::string(function->op()) + " has already";
-    }
-    functions.push_back({function->name(), function->description().args_size});
-  }
-  for (const Arrival::ServedOp& served : arrival.ops) {
-    const auto op = ops.find(served.op());
-    if (op == ops.end()) return "it serves op '" + std::string(served.op()) + "', which does not exist";
-    std::vector<std::size_t> sizes;
-    for (const PresentFunction& function : op->second.functions) {
-      if (served.function().empty() || function.name == served.function())
-        sizes.push_back(function.args_size);
-    }
-    if (sizes.empty()) return "it serves " + served.name + ", which does not exist";
-    // A function that a plugin added to an op may have arguments of its own.
-    if (served.args_size != 0 && std::ranges::find(sizes, served.args_size) == sizes.end()) {
-      return "its arguments of " + served.name + " have " + std::to_string(served.args_size) +
-             " bytes, this library's have " + std::to_string(sizes.front());
-    }
-  }
-  for (const Recipe& recipe : arrival.recipes) {
-    const auto op = ops.find(recipe.op);
-    if (op == ops.end()) return "it serves op '" + std::string(recipe.op) + "', which does not exist";
-    if (std::string why = name_problem(recipe.name); !why.empty()) return "it brings a backend " + why;
-    std::vector<std::string>& backends = op->second.backends;
-    if (std::ranges::find(backends, recipe.name) != backends.end()) {
-      return "it brings backend '" + std::string(recipe.name) + "', which op " + std::string(recipe.op) +
-             " has already";
-    }
-    backends.emplace_back(recipe.name);
-  }
-  return "";
-}
 
 bool Plugins::File::serves(std::string_view op) const {
   return !ops_known || std::ranges::any_of(ops, [op](const std::string& each) { return op_of(each) == op; });
@@ -262,7 +61,7 @@ void Plugins::File::learn(std::string version, void* opened, const Arrival& arri
 }
 
 Plugins& Plugins::instance() {
-  static Plugins& plugins = *new Plugins;  // never freed, like the registry
+  static Plugins& plugins = *new Plugins;  // never freed: calls may outlive static objects
   return plugins;
 }
 
@@ -397,7 +196,7 @@ std::vector<std::string> Plugins::ops() const {
   std::vector<std::string> found;
   for (const auto& file : files_) {
     if (file->state != State::found) continue;
-    for (const std::string& served : file->ops) add_once(found, op_of(served));
+    for (const std::string& served : file->ops) add_once(found, std::string(op_of(served)));
   }
   return found;
 }
@@ -418,7 +217,7 @@ std::vector<Arrival> Plugins::load_for(std::string_view op) {
   std::vector<Arrival> arrivals;
   for (File* file : waiting) {
     if (file->state == State::loading) {
-      Opened opened = open(file->path, file->found_as, file->name);
+      Opened opened = open_plugin(file->path, file->found_as, file->name);
       const std::lock_guard lock(mutex_);
       file->learn(std::move(opened.library_version), opened.handle, opened.arrival);
       arrivals.push_back(std::move(opened.arrival));
@@ -466,5 +265,4 @@ PluginStatus Plugins::status_of(const File& file) {
           .backends = file.backends};
 }
 
-}  // namespace dispatch
-}  // namespace fla
+}  // namespace fla::dispatch

@@ -4,54 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "fla/dispatch/call/dispatch.h"
-#include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/plugins/arrival.h"
 #include "fla/dispatch/plugins/plugin.h"
-#include "fla/dispatch/plugins/plugin_file.h"
 
-/// Finding and opening plugins; not installed. What becomes of what they bring is the registry's business.
+/// Finding and opening plugins; not installed. Whether what they bring is taken in is decided above.
 namespace fla::dispatch {
-
-/// What a plugin brought, or why it was refused.
-struct Arrival {
-  std::string plugin, path;
-  std::string refused{};
-  std::vector<Recipe> recipes{};
-  std::vector<const FunctionBase*> functions{};
-
-  struct ServedOp {
-    std::string name;             ///< "kda" or "common.l2_norm"
-    std::uint64_t args_size = 0;  ///< 0: not said
-
-    std::string_view op() const { return std::string_view(name).substr(0, name.find('.')); }
-    std::string_view function() const {
-      return op() == name ? std::string_view() : std::string_view(name).substr(op().size() + 1);
-    }
-  };
-  std::vector<ServedOp> ops{};  ///< what its descriptor says
-};
-
-/// An op as it is before a plugin comes.
-struct PresentOp {
-  std::string_view name;
-  struct PresentFunction {
-    std::string_view name;
-    std::size_t args_size;
-  };
-  std::vector<PresentFunction> functions{};
-  std::vector<std::string> backends{};
-};
-
-/// Why no backend may have this name; empty: one may.
-std::string name_problem(std::string_view backend);
-
-/// Why what a plugin brought cannot stand beside what is there; empty when it can.
-std::string objection(const Arrival& arrival, std::span<const PresentOp> present);
 
 class Plugins {
  public:

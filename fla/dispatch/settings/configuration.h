@@ -47,7 +47,7 @@ struct Configuration {
 
   /// The rules of an op, worked out for the arguments of one of its functions, once. That takes time:
   /// compile() does it before the file is applied, so that calls find it done; for a function that a
-  /// plugin brings later it is left to the first call. Once the file is in force, the registry's lock must be
+  /// plugin brings later it is left to the first call. Once the file is in force, the dispatch's lock must be
   /// held.
   std::shared_ptr<const Decision> decision(std::string_view op, ArgumentTable table) const;
   void compile(const KnownNames& known) const;
