@@ -19,27 +19,27 @@ namespace HWY_NAMESPACE {
 
 // Reads tokens of one head. Rows have `padded` floats, a multiple of the lanes; channels behind K are zero.
 struct TokenReader {
-  const KdaProblem& problem;
+  const KdaCall& call;
   const Head& head;
   std::size_t K, padded;
   const float* bias;  // dt_bias of the head, padded; null when absent
 
   // Log2 of a token's decay is gate_unit() times its gate row.
-  float gate_unit() const { return problem.gate ? 1.f : kLog2e; }
+  float gate_unit() const { return call.gate != Gate::given ? 1.f : kLog2e; }
 
   HWY_INLINE const float* gate_row(std::int64_t token, float* HWY_RESTRICT buffer) const {
-    if (!problem.gate) return as_floats(head.g.at(token), head.g.dtype, K, padded, buffer);
+    if (call.gate == Gate::given) return as_floats(head.g.at(token), head.g.dtype, K, padded, buffer);
     copy_row(head.g.at(token), head.g.dtype, K, padded, buffer);
     const DF d;
     const std::size_t N = hn::Lanes(d);
-    const VF rate = hn::Set(d, problem.bounded_gate ? head.gate_rate * kLog2e : -head.gate_rate);
+    const bool bounded = call.gate == Gate::bounded;
+    const VF rate = hn::Set(d, bounded ? head.gate_rate * kLog2e : -head.gate_rate);
     for (std::size_t c = 0; c < padded; c += N) {
       VF x = hn::Load(d, buffer + c);
       if (bias) x = hn::Add(x, hn::Load(d, bias + c));
       const VF log2_decay =
-          problem.bounded_gate
-              ? hn::Mul(hn::Set(d, problem.lower_bound * kLog2e), sigmoid2(d, hn::Mul(rate, x)))
-              : hn::Mul(rate, softplus2(d, hn::Mul(x, hn::Set(d, kLog2e))));
+          bounded ? hn::Mul(hn::Set(d, call.lower_bound * kLog2e), sigmoid2(d, hn::Mul(rate, x)))
+                  : hn::Mul(rate, softplus2(d, hn::Mul(x, hn::Set(d, kLog2e))));
       hn::Store(log2_decay, d, buffer + c);
     }
     for (std::size_t c = K; c < padded; ++c) buffer[c] = 0.f;
@@ -55,7 +55,7 @@ struct TokenReader {
 
   // What the row has to be multiplied with to have the length that the call asks for.
   HWY_INLINE float norm_factor(const float* HWY_RESTRICT row) const {
-    if (!problem.l2norm) return 1.f;
+    if (!call.l2norm) return 1.f;
     const DF d;
     const std::size_t N = hn::Lanes(d);
     VF even = hn::Zero(d), odd = hn::Zero(d);
@@ -77,14 +77,13 @@ struct TokenReader {
     for (std::size_t i = 0; i < count; ++i) {
       to[i] = scalar_at(head.beta.at(token + static_cast<std::int64_t>(i)), head.beta.dtype);
     }
-    if (!problem.beta_sigmoid && problem.beta_gain == 1.f) return;
+    if (!call.beta_sigmoid) return;
     const DF d;
     const std::size_t N = hn::Lanes(d);
     for (std::size_t i = count; i < round_up(count, N); ++i) to[i] = 0.f;
     for (std::size_t i = 0; i < count; i += N) {
-      VF b = hn::Load(d, to + i);
-      if (problem.beta_sigmoid) b = sigmoid2(d, hn::Mul(b, hn::Set(d, kLog2e)));
-      hn::Store(hn::Mul(b, hn::Set(d, problem.beta_gain)), d, to + i);
+      const VF b = sigmoid2(d, hn::Mul(hn::Load(d, to + i), hn::Set(d, kLog2e)));
+      hn::Store(hn::Mul(b, hn::Set(d, call.neg_eigval ? 2.f : 1.f)), d, to + i);
     }
   }
 };
@@ -94,9 +93,8 @@ HWY_INLINE const float* bias_row(const Head& head, std::size_t K, std::size_t pa
                                  float* HWY_RESTRICT buffer) {
   if (head.dt_bias.data == nullptr) return nullptr;
   for (std::size_t c = 0; c < K; ++c) {
-    const std::byte* element =
-        head.dt_bias.data + static_cast<std::ptrdiff_t>(c) * head.dt_bias.channel_stride;
-    buffer[c] = scalar_at(element, head.dt_bias.dtype);
+    const std::int64_t at = static_cast<std::int64_t>(c) * head.dt_bias.channel;
+    buffer[c] = scalar_at(head.dt_bias.data, head.dt_bias.dtype, at);
   }
   for (std::size_t c = K; c < padded; ++c) buffer[c] = 0.f;
   return buffer;

@@ -9,6 +9,7 @@
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/catalog/registration.h"
+#include "fla/ops/kda/call_of.h"
 
 namespace fla::cpu_simd {
 namespace {
@@ -17,8 +18,6 @@ constexpr std::string_view kTargetVariable = "FLA_CPU_SIMD_TARGET";
 constexpr std::array kVariables{Variable{kTargetVariable, "NEON, SVE_256, AVX2, AVX3",
                                          "the best that the CPU has",
                                          "the SIMD target that cpu_simd runs, by Highway's name"}};
-
-// ---- What the kernels take
 
 bool has_contiguous_channels(const TensorView& rows) { return rows.stride(3) == 1 || rows.size(3) == 1; }
 
@@ -52,68 +51,6 @@ Verdict verify(const KdaArgs& args) {
                   state.stride(3));
   }
   return accept();
-}
-
-// ---- The call as the kernels see it
-
-template <class Byte>
-Rows<Byte> rows_of(const TensorView& tensor) {
-  const auto bytes = static_cast<std::ptrdiff_t>(size_of(tensor.dtype()));
-  return {tensor.as<Byte>(), tensor.dtype(), tensor.stride(0) * bytes, tensor.stride(1) * bytes,
-          tensor.stride(2) * bytes};
-}
-
-template <class Float>
-States<Float> states_of(const TensorView& tensor) {
-  if (!tensor.defined()) return {};
-  return {tensor.as<Float>(), tensor.stride(0), tensor.stride(1)};
-}
-
-Parameters parameters_of(const TensorView& tensor, std::int64_t head_stride, std::int64_t channel_stride) {
-  const auto bytes = static_cast<std::ptrdiff_t>(size_of(tensor.dtype()));
-  return {tensor.as<const std::byte>(), tensor.dtype(), head_stride * bytes, channel_stride * bytes};
-}
-
-Indices indices_of(const TensorView& tensor) {
-  if (!tensor.defined()) return {};
-  return {tensor.data(), tensor.dtype(), tensor.stride(0)};
-}
-
-KdaProblem problem_of(const KdaArgs& args, const KdaResult& result) {
-  const KdaSizes sizes = sizes_of(args);
-  KdaProblem problem;
-  problem.tokens = sizes.T;
-  problem.heads = sizes.H;
-  problem.value_heads = sizes.HV;
-  problem.sequences = sizes.N;
-  problem.K = sizes.K;
-  problem.V = sizes.V;
-  problem.q = rows_of<const std::byte>(args.q);
-  problem.k = rows_of<const std::byte>(args.k);
-  problem.v = rows_of<const std::byte>(args.v);
-  problem.g = rows_of<const std::byte>(args.g);
-  problem.beta = rows_of<const std::byte>(args.beta);
-  problem.o = rows_of<std::byte>(result.o);
-  problem.cu_seqlens = indices_of(args.cu_seqlens);
-  problem.read_slots = indices_of(args.state_indices);
-  problem.write_slots = indices_of(args.state_write_indices);
-  problem.initial_state = states_of<const float>(args.initial_state);
-  problem.final_state = states_of<float>(result.final_state);
-  problem.state_v_first = args.state_v_first;
-  problem.scale = scale_of(args);
-  problem.l2norm = args.use_qk_l2norm_in_kernel;
-  problem.gate = args.use_gate_in_kernel;
-  problem.bounded_gate = args.lower_bound.has_value();
-  problem.lower_bound = args.lower_bound ? static_cast<float>(*args.lower_bound) : 0.f;
-  if (args.A_log.defined()) problem.A_log = parameters_of(args.A_log, args.A_log.stride(0), 0);
-  if (const TensorView& bias = args.dt_bias; bias.defined()) {
-    const bool flat = bias.rank() == 1;
-    problem.dt_bias =
-        parameters_of(bias, flat ? bias.stride(0) * sizes.K : bias.stride(0), bias.stride(flat ? 0 : 1));
-  }
-  problem.beta_sigmoid = args.use_beta_sigmoid_in_kernel;
-  problem.beta_gain = args.allow_neg_eigval ? 2.f : 1.f;
-  return problem;
 }
 
 class CpuSimdKda final : public KdaBackend {
@@ -158,9 +95,9 @@ class CpuSimdKda final : public KdaBackend {
   KdaResult fused_recurrent_kda(const KdaArgs& args) override { return run(args, run_recurrent); }
 
  private:
-  KdaResult run(const KdaArgs& args, void (*kernels)(const KdaProblem&, const Target&)) const {
+  KdaResult run(const KdaArgs& args, void (*kernels)(const KdaCall&, const Target&)) const {
     KdaResult result = make_result(args);
-    if (result.o.numel() > 0 || result.final_state.numel() > 0) kernels(problem_of(args, result), target());
+    if (result.o.numel() > 0 || result.final_state.numel() > 0) kernels(call_of(args, result), target());
     return result;
   }
 

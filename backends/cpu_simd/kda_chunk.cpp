@@ -177,7 +177,7 @@ HWY_NOINLINE void read_tokens(const TokenReader& reader, const Workspace& w, std
   for (int i = 0; i < count; ++i) {
     t.q[i] = reader.q_row(first + i, w.q_buffer + static_cast<std::size_t>(i) * w.channels);
     t.k[i] = reader.k_row(first + i, w.k_buffer + static_cast<std::size_t>(i) * w.channels);
-    t.q_factor[i] = reader.norm_factor(t.q[i]) * reader.problem.scale;
+    t.q_factor[i] = reader.norm_factor(t.q[i]) * reader.call.scale;
     t.k_factor[i] = reader.norm_factor(t.k[i]);
   }
   for (int i = count; i < kChunk; ++i) {
@@ -623,11 +623,11 @@ HWY_NOINLINE void stage_values(DF d, const Head& head, const Tokens& t, std::int
   }
 }
 
-void chunk_head(const KdaProblem& problem, const HeadTask& task, float* scratch) {
+void chunk_head(const KdaCall& call, const HeadTask& task, float* scratch) {
   const DenormalsAreZero denormals;
   const DF d;
-  const std::size_t K = static_cast<std::size_t>(problem.K), V = static_cast<std::size_t>(problem.V);
-  const Head head = head_of(problem, task.sequence, task.value_head);
+  const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
+  const Head head = head_of(call, task.sequence, task.value_head);
   Carver carver(scratch);
   Workspace w(carver, K, V);
 
@@ -641,7 +641,7 @@ void chunk_head(const KdaProblem& problem, const HeadTask& task, float* scratch)
   if (head.skipped) return store_zeros(head, first_column, last_column);
 
   std::memset(w.zeros, 0, std::max(w.channels, w.columns) * sizeof(float));
-  const TokenReader reader{problem, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
+  const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
   const float unit = reader.gate_unit();
   const auto tokens_from = [&](std::int64_t first) HWY_ATTR {
     return static_cast<int>(std::min<std::int64_t>(kChunk, head.tokens - first));
@@ -656,7 +656,7 @@ void chunk_head(const KdaProblem& problem, const HeadTask& task, float* scratch)
   for (std::size_t p = first_panel; p < last_panel; ++p) {
     const Panel panel = panels.at(p);
     const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
-    load_state_block(head.initial_state, problem.state_v_first, K, V, panel.column, width, w.gamma,
+    load_state_block(head.initial_state, call.state_v_first, K, V, panel.column, width, w.gamma,
                      w.state + w.channels * panel.column, w.channels);
   }
 
@@ -705,7 +705,7 @@ void chunk_head(const KdaProblem& problem, const HeadTask& task, float* scratch)
   for (std::size_t p = first_panel; p < last_panel; ++p) {
     const Panel panel = panels.at(p);
     const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
-    store_state_block(w.state + w.channels * panel.column, width, problem.state_v_first, K, V, panel.column,
+    store_state_block(w.state + w.channels * panel.column, width, call.state_v_first, K, V, panel.column,
                       head.final_state);
   }
 }

@@ -291,14 +291,14 @@ HWY_INLINE void each_piece(bool v_first, std::size_t K, std::size_t V, std::size
   }
 }
 
-HWY_NOINLINE void recurrent_head(DF d, const KdaProblem& problem, const Head& head, std::size_t first,
+HWY_NOINLINE void recurrent_head(DF d, const KdaCall& call, const Head& head, std::size_t first,
                                  std::size_t last, RecurrentWorkspace& w, Ahead& ahead) {
-  const std::size_t K = static_cast<std::size_t>(problem.K), V = static_cast<std::size_t>(problem.V);
+  const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
   StatePlace place{head.initial_state, head.final_state};
   if (place.from == nullptr || head.tokens == 0) {
     // From here on the state is where it will stay.
     float* target = place.to ? place.to : w.state;
-    each_piece(problem.state_v_first, K, V, first, last, [&](std::size_t at, std::size_t size) HWY_ATTR {
+    each_piece(call.state_v_first, K, V, first, last, [&](std::size_t at, std::size_t size) HWY_ATTR {
       if (place.from == nullptr) {
         std::memset(target + at, 0, size * sizeof(float));
       } else if (place.from != target) {
@@ -309,7 +309,7 @@ HWY_NOINLINE void recurrent_head(DF d, const KdaProblem& problem, const Head& he
   }
   if (place.to == nullptr && head.tokens > 1) place.to = w.state;
 
-  const TokenReader reader{problem, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
+  const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
   for (std::int64_t token = 0; token < head.tokens; token += kGroup) {
     const int count = static_cast<int>(std::min<std::int64_t>(kGroup, head.tokens - token));
     HWY_ALIGN_MAX float beta[HWY_MAX(kGroup, kLanes)];
@@ -317,14 +317,14 @@ HWY_NOINLINE void recurrent_head(DF d, const KdaProblem& problem, const Head& he
     for (int t = 0; t < count; ++t) {
       const float *q = reader.q_row(token + t, w.q_buffer), *k = reader.k_row(token + t, w.k_buffer);
       prepare_step(d, q, k, reader.gate_row(token + t, w.g_buffer), reader.gate_unit(),
-                   reader.norm_factor(q) * problem.scale, reader.norm_factor(k), beta[t], w.channels,
+                   reader.norm_factor(q) * call.scale, reader.norm_factor(k), beta[t], w.channels,
                    w.steps[t]);
       const std::size_t at = static_cast<std::size_t>(t) * w.columns;
       std::byte* o = head.o + (token + t) * head.o_step;
       w.v[t] = as_floats(head.v.at(token + t), head.v.dtype, V, V, w.v_buffer + at);
       w.o[t] = head.o_dtype == DType::f32 ? reinterpret_cast<float*>(o) : w.o_buffer + at;
     }
-    if (problem.state_v_first) {
+    if (call.state_v_first) {
       step_v_first(d, w, count, place, K, first, last, ahead);
     } else {
       step_k_first(d, w, count, place, V, K, first, last, ahead);
@@ -343,11 +343,11 @@ HWY_INLINE void prefetch_row(const Head::Input& input, std::size_t count) {
   for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(input.row + i, 0, 2);
 }
 
-void recurrent_heads(const KdaProblem& problem, std::int64_t first_head, std::int64_t last_head,
-                     std::int64_t part, std::int64_t parts, float* scratch) {
+void recurrent_heads(const KdaCall& call, std::int64_t first_head, std::int64_t last_head, std::int64_t part,
+                     std::int64_t parts, float* scratch) {
   const DenormalsAreZero denormals;
   const DF d;
-  const std::size_t K = static_cast<std::size_t>(problem.K), V = static_cast<std::size_t>(problem.V);
+  const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
   Carver carver(scratch);
   RecurrentWorkspace w(carver, K, V);
 
@@ -358,18 +358,16 @@ void recurrent_heads(const KdaProblem& problem, std::int64_t first_head, std::in
   const std::size_t first = cut(part), last = cut(part + 1);
   if (first == last) return;
 
-  const auto head_at = [&](std::int64_t i) HWY_ATTR {
-    return head_of(problem, i / problem.value_heads, i % problem.value_heads);
-  };
+  const auto head_at = [&](std::int64_t i) HWY_ATTR { return head_of(call, i / call.HV, i % call.HV); };
   Head head = first_head < last_head ? head_at(first_head) : Head();
   for (std::int64_t i = first_head; i < last_head; ++i) {
     Ahead ahead;
-    if (const std::int64_t after = i + kHeadsAhead; problem.initial_state.data && after < last_head) {
-      const std::int64_t slot = problem.read_slot(after / problem.value_heads);
+    if (const std::int64_t after = i + kHeadsAhead; call.initial_state.data && after < last_head) {
+      const std::int64_t slot = common::slots_of(call, after / call.HV).read;
       if (slot >= 0) {
-        ahead.at = problem.initial_state.at(slot, after % problem.value_heads);
-        ahead.end = ahead.at + (problem.state_v_first ? last * K : K * V);
-        if (problem.state_v_first) ahead.at += first * K;
+        ahead.at = state_of(call.initial_state, slot, after % call.HV);
+        ahead.end = ahead.at + (call.state_v_first ? last * K : K * V);
+        if (call.state_v_first) ahead.at += first * K;
       }
     }
     Head next;
@@ -383,7 +381,7 @@ void recurrent_heads(const KdaProblem& problem, std::int64_t first_head, std::in
     if (head.skipped) {
       store_zeros(head, first, last);
     } else {
-      recurrent_head(d, problem, head, first, last, w, ahead);
+      recurrent_head(d, call, head, first, last, w, ahead);
     }
     head = next;
   }

@@ -7,7 +7,7 @@
 #define FLA_BACKENDS_CPU_SIMD_ROWS_INL_H_
 #endif
 
-#include "backends/cpu_simd/problem.h"
+#include "backends/cpu_simd/head.h"
 #include "backends/cpu_simd/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();

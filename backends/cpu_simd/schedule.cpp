@@ -23,33 +23,30 @@ std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V)
   return best;
 }
 
-void run_chunked(const KdaProblem& problem, const Target& target) {
-  const std::int64_t heads = problem.sequences * problem.value_heads;
-  const std::int64_t parts = parts_for(heads, num_threads(), problem.V);
-  const std::size_t scratch = target.chunk->scratch_floats(problem.K, problem.V);
+void run_chunked(const KdaCall& call, const Target& target) {
+  const std::int64_t heads = call.N * call.HV;
+  const std::int64_t parts = parts_for(heads, num_threads(), call.V);
+  const std::size_t scratch = target.chunk->scratch_floats(call.K, call.V);
   parallel_for(heads * parts, [&](std::int64_t task, int) {
     const std::int64_t head = task / parts;
-    target.chunk->run(problem,
-                      {.sequence = head / problem.value_heads,
-                       .value_head = head % problem.value_heads,
-                       .part = task % parts,
-                       .parts = parts},
-                      thread_scratch(scratch));
+    target.chunk->run(
+        call,
+        {.sequence = head / call.HV, .value_head = head % call.HV, .part = task % parts, .parts = parts},
+        thread_scratch(scratch));
   });
 }
 
-void run_recurrent(const KdaProblem& problem, const Target& target) {
-  const std::int64_t heads = problem.sequences * problem.value_heads, threads = num_threads();
-  const std::size_t scratch = target.recurrent->scratch_floats(problem.K, problem.V);
+void run_recurrent(const KdaCall& call, const Target& target) {
+  const std::int64_t heads = call.N * call.HV, threads = num_threads();
+  const std::size_t scratch = target.recurrent->scratch_floats(call.K, call.V);
   if (heads < threads) {
     // A token of one head of 128 x 128 takes some 4 us: for less than that no other thread is woken.
-    const std::int64_t tokens =
-        problem.tokens / (problem.cu_seqlens.data ? std::max<std::int64_t>(problem.sequences, 1) : 1);
-    const std::int64_t worth = std::max<std::int64_t>(tokens * problem.K * problem.V / (128 * 128), 1);
+    const std::int64_t tokens = call.T / (call.cu_seqlens.data ? std::max<std::int64_t>(call.N, 1) : 1);
+    const std::int64_t worth = std::max<std::int64_t>(tokens * call.K * call.V / (128 * 128), 1);
     const std::int64_t parts = std::min((threads + heads - 1) / std::max<std::int64_t>(heads, 1), worth);
     parallel_for(heads * parts, [&](std::int64_t task, int) {
       const std::int64_t head = task / parts;
-      target.recurrent->run(problem, head, head + 1, task % parts, parts, thread_scratch(scratch));
+      target.recurrent->run(call, head, head + 1, task % parts, parts, thread_scratch(scratch));
     });
     return;
   }
@@ -59,8 +56,7 @@ void run_recurrent(const KdaProblem& problem, const Target& target) {
   const std::int64_t runs =
       std::clamp<std::int64_t>(heads / kHeadsWorthARun, threads, kRunsAThread * threads);
   parallel_for(runs, [&](std::int64_t run, int) {
-    target.recurrent->run(problem, heads * run / runs, heads * (run + 1) / runs, 0, 1,
-                          thread_scratch(scratch));
+    target.recurrent->run(call, heads * run / runs, heads * (run + 1) / runs, 0, 1, thread_scratch(scratch));
   });
 }
 

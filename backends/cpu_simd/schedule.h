@@ -1,13 +1,13 @@
 #pragma once
 
-#include "backends/cpu_simd/problem.h"
+#include "backends/cpu_simd/head.h"
 #include "backends/cpu_simd/targets.h"
 
 namespace fla::cpu_simd {
 
 /// Run a call with the kernels of a target, on up to num_threads() threads.
-void run_chunked(const KdaProblem& problem, const Target& target);
-void run_recurrent(const KdaProblem& problem, const Target& target);
+void run_chunked(const KdaCall& call, const Target& target);
+void run_recurrent(const KdaCall& call, const Target& target);
 
 /// Into how many parts the columns of each of `heads` heads are cut, so that `threads` threads are done
 /// soonest.

@@ -2,10 +2,10 @@
 
 #include "backends/cuda_decode/decode.h"
 #include "backends/cuda_decode/early_launch.cuh"
+#include "fla/ops/common/cuda/elements.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/kda/cuda/gates.cuh"
 #include "fla/ops/kda/cuda/host_indices.cuh"
-#include "fla/ops/kda/cuda/sequences.cuh"
 
 /// One token for every sequence: the state is read once and written once, and everything else is hidden under
 /// that.
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
   };
   const auto first_row = [&](const States& states, std::int64_t slot) {
     const int at = v_first ? (first_value + row(0)) * K + column : row(0) * call.V + first_value + column;
-    return reinterpret_cast<uint4*>(static_cast<State*>(states.data) + state_offset(states, slot, head) + at);
+    return reinterpret_cast<uint4*>(static_cast<State*>(states.data) + states.offset(slot, head) + at);
   };
   const int row_step =
       v_first ? kRows * K / kVec : call.V / kVec;  // from load i to i + 1, in units of 16 bytes

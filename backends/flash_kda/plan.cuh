@@ -49,7 +49,7 @@ FLA_DEVICE std::int32_t smaller(std::int32_t a, std::int32_t b) { return a < b ?
 FLA_DEVICE void find_starts(const PlanParams& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = tid / 32, lane = tid % 32;
   const auto entry = [&](std::int32_t n) {  // beyond the last one: that one
-    const std::int64_t at = index_at(p.cu_seqlens, smaller(n, p.N));
+    const std::int64_t at = p.cu_seqlens[smaller(n, p.N)];
     return static_cast<std::int32_t>(at < 0 ? 0 : at > p.T ? p.T : at);
   };
   Smem largest = smem + PlanShared::largest, other = largest + 4 * kPlanWarps;

@@ -47,14 +47,11 @@ inline bool has_boxes(const States& x) {
          x.slots < std::int64_t{1} << 31 && fits(x.slots, x.slot) && fits(2, x.head) &&
          ((x.key == 1 && fits(2, x.value)) || (x.value == 1 && fits(2, x.key)));
 }
-/// With as many slots for first states as the pool has, whatever of it is given: without an initial_state
-/// final_state's, without both as many as a sequence may name.
+/// With sizes of pools that 32 bits hold: no device holds more.
 inline KdaCall with_pool(KdaCall call) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();  // no device holds more
-  if (!call.initial_state.data)
-    call.initial_state.slots = call.final_state.data ? call.final_state.slots : most;
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   call.initial_state.slots = std::min(call.initial_state.slots, most);
-  call.final_state.slots = call.final_state.data ? std::min(call.final_state.slots, most) : 0;
+  call.final_state.slots = std::min(call.final_state.slots, most);
   return call;
 }
 /// At most: a sequence's last chunk may be short.

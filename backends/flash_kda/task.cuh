@@ -82,25 +82,10 @@ FLA_DEVICE std::int64_t packet_of(const Schedule& s, std::int32_t item, std::int
   return static_cast<std::int64_t>(c) * s.items + item;
 }
 
-FLA_DEVICE std::int64_t index_at(const Indices& indices, std::int64_t i) {
-  const std::int64_t at = i * indices.stride;
-  return indices.wide ? static_cast<const std::int64_t*>(indices.data)[at]
-                      : static_cast<const std::int32_t*>(indices.data)[at];
-}
-
-/// Where sequence n's states are; negative: nowhere. Of a call as with_pool gives it.
-struct Slots {
-  std::int32_t read, write;
-};
-FLA_DEVICE std::int32_t slot_in(const States& pool, std::int64_t index) {
-  return static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(pool.slots)
-             ? static_cast<std::int32_t>(index)
-             : -1;
-}
+/// Of a call as with_pool gives it.
+using Slots = common::SlotsAs<std::int32_t>;
 FLA_DEVICE Slots slots_of(const KdaCall& call, std::int64_t n) {
-  const std::int64_t read = call.read_slots.data ? index_at(call.read_slots, n) : n;
-  const std::int32_t slot = slot_in(call.initial_state, read);
-  return {slot, slot_in(call.final_state, call.write_slots.data ? index_at(call.write_slots, n) : read)};
+  return common::slots_of<std::int32_t>(call, n);
 }
 
 }  // namespace fla::flash_kda

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "backends/tilelang/generated/instances.h"
 #include "backends/tilelang/sizes.h"
@@ -138,8 +139,7 @@ cudaError_t launch(const KdaCall& given, void* workspace, cudaStream_t stream) {
   }
 
   const States &initial = call.initial_state, &final = call.final_state;
-  const States& pool = initial.data ? initial : final;
-  constexpr std::int64_t any = 0x7fffffff;
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   return state->launch({.operators = memory + layout.operators,
                         .triangles = memory + layout.triangles,
                         .vectors = memory + layout.vectors,
@@ -170,7 +170,7 @@ cudaError_t launch(const KdaCall& given, void* workspace, cudaStream_t stream) {
                         .final_value = final.value,
                         .has_initial = initial.data != nullptr,
                         .has_final = final.data != nullptr,
-                        .pool = static_cast<std::int32_t>(pool.data ? std::min(pool.slots, any) : any),
+                        .pool = static_cast<std::int32_t>(std::min(initial.slots, most)),
                         .has_read_slots = call.read_slots.data != nullptr,
                         .read_slots_stride = call.read_slots.stride,
                         .read_slots_wide = call.read_slots.wide,

@@ -4,7 +4,9 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
+#include "fla/ops/common/views_of.h"
 #include "fla/ops/kda/kda.h"
+#include "fla/ops/kda/kda_call.h"
 #include "fla/ops/kda/kda_indices.h"
 
 namespace fla {
@@ -74,14 +76,17 @@ KdaSizes sizes_of(const KdaArgs& args) {
 
 TokenRange tokens_of(const KdaArgs& args, std::int64_t n) {
   if (!args.cu_seqlens.defined()) return {n, 0, args.q.size(1)};
-  return {0, index_at(args.cu_seqlens, n), index_at(args.cu_seqlens, n + 1)};
+  const common::Indices starts = common::indices_of(args.cu_seqlens);
+  return {0, starts[n], starts[n + 1]};
 }
 
 StateSlots slots_of(const KdaArgs& args, std::int64_t n) {
-  if (!args.state_indices.defined()) return {.read = n, .write = n};
-  const std::int64_t read = index_at(args.state_indices, n);
-  if (read < 0 || !args.state_write_indices.defined()) return {.read = read, .write = read};
-  return {.read = read, .write = index_at(args.state_write_indices, n)};
+  // Indices on the host have been checked.
+  const KdaCall call{.final_state = {.slots = common::kAnySlot},
+                     .read_slots = common::indices_of(args.state_indices),
+                     .write_slots = common::indices_of(args.state_write_indices)};
+  const auto [read, write] = common::slots_of(call, n);
+  return {.read = read, .write = read < 0 ? read : write};
 }
 
 float scale_of(const KdaArgs& args) {

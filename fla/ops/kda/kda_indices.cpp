@@ -10,6 +10,7 @@
 #include "fla/core/scratch.h"
 #include "fla/core/stream_state.h"
 #include "fla/ops/common/index_checks.h"
+#include "fla/ops/common/views_of.h"
 
 namespace fla {
 namespace {
@@ -20,7 +21,7 @@ struct NamedIndex {
   const TensorView& entries;
 
   bool readable() const { return entries.defined() && entries.device().is_cpu(); }
-  std::int64_t operator[](std::int64_t i) const { return index_at(entries, i); }
+  std::int64_t operator[](std::int64_t i) const { return common::indices_of(entries)[i]; }
   std::string entry(std::int64_t i) const {
     return name + ("[" + std::to_string(i) + "]=") + std::to_string((*this)[i]);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fla/ops/kda/cuda/sequences.cuh"
+#include "fla/ops/kda/cuda/states.cuh"
 
 /// The chunked form of kda, as its two kernels share it. Chunks are cut from each sequence by itself, so a
 /// sequence gives the same bits alone and in any batch. Within a chunk, with G_i the sum of the log-decays of

@@ -33,11 +33,7 @@ inline cudaError_t place(Indices& indices, std::int64_t count, std::int64_t*& ta
   for (std::int64_t first = 0; first < count; first += kIndicesAtOnce) {
     IndexBlock block;
     const int now = static_cast<int>(std::min<std::int64_t>(kIndicesAtOnce, count - first));
-    for (int i = 0; i < now; ++i) {
-      const std::int64_t at = (first + i) * indices.stride;
-      block.at[i] = indices.wide ? static_cast<const std::int64_t*>(indices.data)[at]
-                                 : static_cast<const std::int32_t*>(indices.data)[at];
-    }
+    for (int i = 0; i < now; ++i) block.at[i] = indices[first + i];
     const cudaError_t error =
         launch(write_indices<kIndicesAtOnce>, dim3(1), kIndicesAtOnce, 0, stream, block, target + first, now);
     if (error != cudaSuccess) return error;

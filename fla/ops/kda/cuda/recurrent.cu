@@ -1,6 +1,6 @@
 #include "fla/ops/kda/cuda/host_indices.cuh"
 #include "fla/ops/kda/cuda/padded_keys.h"
-#include "fla/ops/kda/cuda/sequences.cuh"
+#include "fla/ops/kda/cuda/states.cuh"
 #include "fla/ops/kda/cuda/tokens.cuh"
 
 /// The recurrence as it is written down, token by token: any sizes, any strides, any gate.

@@ -1,0 +1,81 @@
+#include "backends/cpu_simd/head.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "fla/core/half.h"
+
+namespace fla::cpu_simd {
+namespace {
+
+template <class T>
+T read(const void* data, std::int64_t at) {
+  T value;
+  std::memcpy(&value, static_cast<const T*>(data) + at, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+float scalar_at(const void* data, DType dtype, std::int64_t at) {
+  switch (dtype) {
+    case DType::bf16: return to_float(read<bf16>(data, at));
+    case DType::f16: {
+      const f16 half = read<f16>(data, at);
+      if ((half.bits & 0x7c00u) != 0) return to_float(half);
+      const float magnitude = static_cast<float>(half.bits & 0x3ffu) * 0x1p-24f;  // no denormal on the way
+      return (half.bits & 0x8000u) != 0 ? -magnitude : magnitude;
+    }
+    default: return read<float>(data, at);
+  }
+}
+
+float* state_of(const common::States& states, std::int64_t slot, std::int64_t value_head) {
+  return states.data ? static_cast<float*>(states.data) + states.offset(slot, value_head) : nullptr;
+}
+
+Head head_of(const KdaCall& call, std::int64_t sequence, std::int64_t value_head) {
+  const Sequence tokens = sequence_of(call, sequence);
+  const auto first_row = [&](const common::Rows& rows, std::int64_t of_head) {
+    const std::int64_t at = tokens.batch * rows.batch + tokens.begin * rows.token + of_head * rows.head;
+    return static_cast<std::byte*>(rows.data) + at * static_cast<std::int64_t>(size_of(rows.dtype));
+  };
+  const auto step = [](const common::Rows& rows) {
+    return static_cast<std::ptrdiff_t>(rows.token * static_cast<std::int64_t>(size_of(rows.dtype)));
+  };
+  const auto input = [&](const common::Rows& rows, std::int64_t of_head) {
+    return Head::Input{first_row(rows, of_head), step(rows), rows.dtype};
+  };
+
+  const std::int64_t head = value_head / call.group;
+  Head h;
+  h.tokens = tokens.end - tokens.begin;
+  h.q = input(call.q, head);
+  h.k = input(call.k, head);
+  h.v = input(call.v, value_head);
+  h.g = input(call.g, value_head);
+  h.beta = input(call.beta, value_head);
+  h.o = first_row(call.o, value_head);
+  h.o_step = step(call.o);
+  h.o_dtype = call.o.dtype;
+  const auto [read, write] = common::slots_of(call, sequence);
+  h.skipped = read < 0;
+  if (!h.skipped) h.initial_state = state_of(call.initial_state, read, value_head);
+  if (!h.skipped && write >= 0) h.final_state = state_of(call.final_state, write, value_head);
+  if (call.A_log.data)
+    h.gate_rate = std::exp(scalar_at(call.A_log.data, call.A_log.dtype, value_head * call.A_log.head));
+  if (call.dt_bias.data) {
+    h.dt_bias = call.dt_bias;
+    h.dt_bias.data = static_cast<const std::byte*>(call.dt_bias.data) +
+                     value_head * call.dt_bias.head * static_cast<std::int64_t>(size_of(call.dt_bias.dtype));
+  }
+  return h;
+}
+
+void store_zeros(const Head& head, std::size_t first, std::size_t last) {
+  const std::size_t size = size_of(head.o_dtype);
+  for (std::int64_t t = 0; t < head.tokens; ++t)
+    std::memset(head.o + t * head.o_step + first * size, 0, (last - first) * size);
+}
+
+}  // namespace fla::cpu_simd

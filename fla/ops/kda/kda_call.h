@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+#include "fla/ops/common/kernel_views.h"
+
+namespace fla {
+
+/// A valid call of kda below the library's tensors, for kernels of CPUs and GPUs: small enough to travel as a
+/// kernel's argument. The mathematics is in fla/ops/kda/kda.h; call_of.h makes it.
+struct KdaCall {
+  std::int64_t T = 0, N = 1;
+  int HV = 1, K = 0, V = 0;
+  int group = 1;  ///< value heads of a key head
+  common::Rows q{}, k{}, v{}, g{}, beta{}, o{};
+  float scale = 1;
+  common::Gate gate = common::Gate::given;
+  float lower_bound = 0;  ///< with Gate::bounded
+  common::Parameters A_log{}, dt_bias{};
+  bool l2norm = false, beta_sigmoid = false, neg_eigval = false;
+  bool state_v_first = false;
+  /// May be the same memory. initial_state.slots is the pool's size also where there is no initial_state:
+  /// final_state's, or kAnySlot.
+  common::States initial_state{.slots = common::kAnySlot}, final_state{};
+  common::Indices read_slots{};   ///< N entries; absent: sequence n has slot n
+  common::Indices write_slots{};  ///< N entries; absent: like read_slots. No slot twice in one call
+  common::Indices cu_seqlens{};   ///< N + 1 entries; absent: a batch is a sequence, T long
+};
+
+/// The tokens of a sequence, and the batch that they lie in.
+struct Sequence {
+  std::int64_t batch, begin, end;
+};
+
+/// Where sequence n of a call with cu_seqlens begins.
+FLA_HOST_DEVICE std::int64_t sequence_begin(const KdaCall& call, std::int64_t n) {
+  const std::int64_t at = call.cu_seqlens[n];
+  return at < 0 ? 0 : at > call.T ? call.T : at;
+}
+
+/// Whatever cu_seqlens holds, the tokens lie inside the tensors.
+FLA_HOST_DEVICE Sequence sequence_of(const KdaCall& call, std::int64_t n) {
+  if (!call.cu_seqlens.data) return {n, 0, call.T};
+  const std::int64_t begin = sequence_begin(call, n), end = sequence_begin(call, n + 1);
+  return {0, begin, end < begin ? begin : end};
+}
+
+}  // namespace fla
