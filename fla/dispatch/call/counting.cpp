@@ -251,6 +251,7 @@ std::vector<std::pair<CounterName, CounterTotals>> counted_so_far() {
     if (!all.counted[i].free) in_order.emplace(all.counted[i].place, i);
   }
   std::vector<std::pair<CounterName, CounterTotals>> found;
+  found.reserve(in_order.size() + all.removed.size());
   for (const auto& [place, counter] : in_order)
     found.emplace_back(all.counted[counter].name, totals_of(all, counter));
   found.insert(found.end(), all.removed.begin(), all.removed.end());

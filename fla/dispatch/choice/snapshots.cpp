@@ -43,10 +43,11 @@ class Builder {
   SharedSnapshot build(const FunctionBase& function, const Op& op) {
     const Layers& layers = settings_.layers;
     const ScopedPolicy::Frame* scope = thread_state.scope;
-    const SharedSnapshot plain = build_plain(function, op, layers.together(nullptr, scope));
+    SharedSnapshot plain = build_plain(function, op, layers.together(nullptr, scope));
     const std::vector<const ConfigRule*> rules = layers.rules_for(op.name);
     if (rules.empty()) return plain;
     std::vector<SharedSnapshot> under_rules;
+    under_rules.reserve(rules.size() + 1);
     for (const ConfigRule* rule : rules)
       under_rules.push_back(build_plain(function, op, layers.together(rule, scope)));
     return build_ruled(plain, std::move(under_rules),

@@ -4,7 +4,6 @@
 #include <link.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <exception>
 #include <utility>
@@ -28,16 +27,14 @@ void* own_symbol(void* handle, const char* name) {
 }
 
 std::string descriptor_problem(const PluginDescriptor& plugin) {
-  const std::array<std::pair<const char*, bool>, 6> fields{
-      {{"toolchain", plugin.toolchain != nullptr},
-       {"library_version", plugin.library_version != nullptr},
-       {"name", plugin.name != nullptr && *plugin.name != '\0'},
-       {"ops", plugin.ops != nullptr && plugin.op_count > 0},
-       {"register_backends", plugin.register_backends != nullptr},
-       {"free", plugin.free != nullptr}}};
-  for (const auto& [field, is_there] : fields) {
-    if (!is_there) return std::string("its descriptor has no ") + field;
-  }
+  const char* missing = plugin.toolchain == nullptr                      ? "toolchain"
+                        : plugin.library_version == nullptr              ? "library_version"
+                        : plugin.name == nullptr || *plugin.name == '\0' ? "name"
+                        : plugin.ops == nullptr || plugin.op_count == 0  ? "ops"
+                        : plugin.register_backends == nullptr            ? "register_backends"
+                        : plugin.free == nullptr                         ? "free"
+                                                                         : nullptr;
+  if (missing != nullptr) return std::string("its descriptor has no ") + missing;
   if (std::any_of(plugin.ops, plugin.ops + plugin.op_count,
                   [](const PluginOp& op) { return op.name == nullptr || *op.name == '\0'; })) {
     return "its descriptor has an op without a name";

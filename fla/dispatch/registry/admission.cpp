@@ -52,7 +52,7 @@ std::shared_ptr<Entry> refused_entry(const Arrival& arrival, const std::string& 
 
 std::string admit(Lock& lock, const Arrival& arrival, std::string_view called) {
   Catalog& all = catalog(lock);
-  const std::string refused = arrival.refused.empty() ? objection_to(arrival, all) : arrival.refused;
+  std::string refused = arrival.refused.empty() ? objection_to(arrival, all) : arrival.refused;
   if (!refused.empty()) {
     const auto found = all.ops.find(called);
     if (found == all.ops.end()) return refused;

@@ -56,6 +56,7 @@ void load_recipes(Lock& lock, std::string_view name) {
   const std::vector<KnownRecipe> waiting = all.waiting(op);
   lock.unlock();
   std::vector<std::shared_ptr<Entry>> made;
+  made.reserve(waiting.size());
   for (const auto& [recipe, origin] : waiting) made.push_back(make_entry(recipe, origin));
   lock.lock();
   SettingsInForce& settings = settings_in_force(lock);
