@@ -7,7 +7,7 @@
 
 namespace fla::cpu_simd {
 
-using common::Gate;
+using Gate = common::GateInput;
 using common::Parameters;
 
 /// One value head of one sequence: everything a kernel needs to walk over its tokens.

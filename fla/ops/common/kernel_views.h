@@ -55,7 +55,8 @@ struct Parameters {
   std::int64_t head = 0, channel = 0;
 };
 
-enum class Gate : std::uint8_t { given, softplus, bounded };
+/// What g holds: log-decays, or the input of a gate.
+enum class GateInput : std::uint8_t { given, softplus, bounded };
 
 /// The slots in which a sequence's state is read and written; negative: not at all.
 template <class Int>

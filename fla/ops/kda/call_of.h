@@ -34,7 +34,7 @@ inline KdaCall call_of(const KdaArgs& args, const KdaResult& result) {
   if (!call.initial_state.data)
     call.initial_state.slots = call.final_state.data ? call.final_state.slots : common::kAnySlot;
   if (args.use_gate_in_kernel) {
-    call.gate = args.lower_bound ? common::Gate::bounded : common::Gate::softplus;
+    call.gate = args.lower_bound ? common::GateInput::bounded : common::GateInput::softplus;
     call.lower_bound = args.lower_bound.value_or(0);
     call.A_log = common::parameters_of(args.A_log);
     call.dt_bias = common::parameters_of(args.dt_bias, sizes.K);

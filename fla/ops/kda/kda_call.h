@@ -14,8 +14,8 @@ struct KdaCall {
   int group = 1;  ///< value heads of a key head
   common::Rows q{}, k{}, v{}, g{}, beta{}, o{};
   float scale = 1;
-  common::Gate gate = common::Gate::given;
-  float lower_bound = 0;  ///< with Gate::bounded
+  common::GateInput gate = common::GateInput::given;
+  float lower_bound = 0;  ///< with GateInput::bounded
   common::Parameters A_log{}, dt_bias{};
   bool l2norm = false, beta_sigmoid = false, neg_eigval = false;
   bool state_v_first = false;

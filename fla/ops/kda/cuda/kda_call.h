@@ -14,7 +14,7 @@
 /// the tensors: cu_seqlens is clamped to [0, T], a state index outside the pool counts as negative.
 namespace fla::cuda {
 
-using common::Gate;
+using Gate = common::GateInput;
 using common::Indices;
 using common::Parameters;
 using common::Rows;
