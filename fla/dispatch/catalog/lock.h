@@ -8,9 +8,8 @@
 /// The mutex of all that the dispatch knows; not installed.
 namespace fla::dispatch {
 
-/// Guards ops, backends, settings and snapshots; functions that need it held ask for the object. No code of
-/// others runs under it: what is dropped is freed after it is unlocked, since the destructor of a backend may
-/// call the library.
+/// Guards ops, backends, settings and snapshots; functions that need it held ask for the object. What is
+/// dropped is freed after it is unlocked: the destructor of a backend may call the library.
 class Lock {
  public:
   Lock();
