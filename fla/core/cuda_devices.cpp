@@ -55,7 +55,7 @@ Found look() {
 }
 
 std::mutex looking;
-[[maybe_unused]] const bool guarded = (guard_against_fork(CoreLock::cuda_devices, looking), true);
+[[maybe_unused]] const bool devices_guarded = (guard_against_fork(CoreLock::cuda_devices, looking), true);
 
 /// Not a static of a function: a fork while another thread is making it would leave the child without it.
 const Found& found() {

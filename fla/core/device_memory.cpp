@@ -35,7 +35,8 @@ constexpr DeviceAllocator kPool{
 
 std::mutex allocator_mutex;
 DeviceAllocator allocator = kPool;
-[[maybe_unused]] const bool guarded = (guard_against_fork(CoreLock::device_allocator, allocator_mutex), true);
+[[maybe_unused]] const bool allocator_guarded =
+    (guard_against_fork(CoreLock::device_allocator, allocator_mutex), true);
 
 DeviceAllocator current_allocator() {
   const std::lock_guard lock(allocator_mutex);

@@ -13,17 +13,17 @@ struct Guarded {
   void (*lock)(void*) = nullptr;
   void (*unlock)(void*) = nullptr;
 };
-constinit std::array<Guarded, static_cast<std::size_t>(CoreLock::end)> guarded{};
+constinit std::array<Guarded, static_cast<std::size_t>(CoreLock::end)> guarded_mutexes{};
 constinit thread_local bool forked = false;
 
 void before() {
-  for (const Guarded& each : guarded) {
+  for (const Guarded& each : guarded_mutexes) {
     if (each.mutex != nullptr) each.lock(each.mutex);
   }
 }
 
 void after() {
-  for (const Guarded& each : guarded) {
+  for (const Guarded& each : guarded_mutexes) {
     if (each.mutex != nullptr) each.unlock(each.mutex);
   }
 }
@@ -38,7 +38,7 @@ const int installed = pthread_atfork(before, after, in_child);
 }  // namespace
 
 void guard_against_fork(int place, void* mutex, void (*lock)(void*), void (*unlock)(void*)) {
-  guarded.at(static_cast<std::size_t>(place)) = {mutex, lock, unlock};
+  guarded_mutexes.at(static_cast<std::size_t>(place)) = {mutex, lock, unlock};
 }
 
 bool is_forked_thread() { return forked; }

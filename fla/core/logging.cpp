@@ -21,7 +21,7 @@ namespace {
 // All writing happens under this mutex and forking takes it first, so that no child inherits a sink half
 // locked.
 constinit std::mutex log_mutex;
-const bool guarded = (guard_against_fork(CoreLock::log, log_mutex), true);
+const bool log_guarded = (guard_against_fork(CoreLock::log, log_mutex), true);
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger>& instance = *new std::shared_ptr<spdlog::logger>([] {
@@ -80,12 +80,12 @@ void apply_level(std::optional<spdlog::level::level_enum> level) {
   }
 }
 
-constexpr std::array kVariables{
+constexpr std::array kLogVariables{
     Variable{"FLA_LOG_LEVEL", "trace, debug, info, warn, error, off", "warn", "what the logger `fla` writes"},
 };
-const EnvironmentUser user{EnvironmentUser::Place::core, kVariables, []() -> EnvironmentUser::Apply {
-                             return [level = level_of_environment()] { apply_level(level); };
-                           }};
+const EnvironmentUser log_settings{
+    EnvironmentUser::Place::core, kLogVariables,
+    []() -> EnvironmentUser::Apply { return [level = level_of_environment()] { apply_level(level); }; }};
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace fla {
 namespace {
 
 constinit std::atomic<bool> process_ends{false};
-constinit std::atomic<int> users{0};  // threads that hold a use
+constinit std::atomic<int> using_threads{0};  // threads that hold a use
 constinit thread_local bool thread_begun = false, thread_ended = false;
 constinit thread_local int uses = 0;  // of this thread, one inside the other
 
@@ -23,9 +23,9 @@ bool begin() {
   if (thread_ended) return false;
   if (!thread_begun) at_thread_end([] { thread_ended = true; });
   thread_begun = true;
-  ++users;
+  ++using_threads;
   if (!process_ends) return true;
-  --users;
+  --using_threads;
   return false;
 }
 
@@ -37,13 +37,14 @@ struct OfProcess {
   OfProcess() {
     const OpenMpUse use;
     (void)omp_get_max_threads();
-    pthread_atfork(nullptr, nullptr, [] { users = uses > 0 ? 1 : 0; });
+    pthread_atfork(nullptr, nullptr, [] { using_threads = uses > 0 ? 1 : 0; });
   }
   ~OfProcess() {
     process_ends = true;
     if (uses > 0) return;  // inside a region, which would wait for itself
     // Not for ever: a signal can make a thread of the runtime's own end the process.
-    for (int i = 0; i < 10'000 && users > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 10'000 && using_threads > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 };
 const OfProcess of_process;
@@ -55,7 +56,7 @@ OpenMpUse::OpenMpUse() : allowed_(uses > 0 ? !process_ends : begin()) {
 }
 
 OpenMpUse::~OpenMpUse() {
-  if (allowed_ && --uses == 0) --users;
+  if (allowed_ && --uses == 0) --using_threads;
 }
 
 }  // namespace fla

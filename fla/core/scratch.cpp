@@ -10,7 +10,7 @@
 namespace fla {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kScratchAlignment{64};
 
 class Buffer {
  public:
@@ -18,7 +18,7 @@ class Buffer {
     if (count > capacity_) {
       memory_.reset();  // before the new one: a thread never holds both
       capacity_ = 0;
-      memory_.reset(static_cast<float*>(::operator new(count * sizeof(float), kAlignment)));
+      memory_.reset(static_cast<float*>(::operator new(count * sizeof(float), kScratchAlignment)));
       capacity_ = count;
     }
     return memory_.get();  // NOLINT(clang-analyzer-cplusplus.NewDelete): it lives as long as the thread
@@ -26,7 +26,7 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(float* memory) const { ::operator delete(memory, kAlignment); }
+    void operator()(float* memory) const { ::operator delete(memory, kScratchAlignment); }
   };
   std::unique_ptr<float, Free> memory_;
   std::size_t capacity_ = 0;

@@ -97,12 +97,12 @@ int count_of_environment() {
 }
 void apply_count(int count) { from_environment.store(count, std::memory_order_relaxed); }
 
-constexpr std::array kVariables{
+constexpr std::array kThreadVariables{
     Variable{"FLA_NUM_THREADS", "1 to 1024", "OpenMP's choice", "CPU threads"},
 };
-const EnvironmentUser user{EnvironmentUser::Place::core, kVariables, []() -> EnvironmentUser::Apply {
-                             return [count = count_of_environment()] { apply_count(count); };
-                           }};
+const EnvironmentUser thread_settings{
+    EnvironmentUser::Place::core, kThreadVariables,
+    []() -> EnvironmentUser::Apply { return [count = count_of_environment()] { apply_count(count); }; }};
 
 }  // namespace
 

@@ -20,7 +20,12 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURC
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 add_library(fla_warnings INTERFACE)
-set(warnings -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wcast-qual -Werror)
+set(warnings -Wall -Wextra -Wnon-virtual-dtor -Wcast-qual -Werror)
+if(NOT FLA_COMPILE_TOGETHER)
+  list(APPEND warnings -Wshadow)  # a name of one source may hide that of another
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND warnings -Wno-subobject-linkage)  # takes sources that are included for headers
+endif()
 target_compile_options(fla_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic;-Wold-style-cast>"
   # The code that nvcc makes for the host compiler has line directives and casts of its own.
@@ -44,9 +49,23 @@ endfunction()
 # fla_compile_together(TARGET): sanitizers make compiling so dear that the sources are compiled as one there. The other
 # builds compile each alone, as it has to be able to.
 function(fla_compile_together TARGET)
-  if(FLA_SANITIZE)
+  if(FLA_COMPILE_TOGETHER)
     set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
+endfunction()
+
+# fla_compile_folders_together(TARGET): the same, the sources of each folder by themselves.
+function(fla_compile_folders_together TARGET)
+  if(NOT FLA_COMPILE_TOGETHER)
+    return()
+  endif()
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${TARGET} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    string(REPLACE / _ folder "${folder}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${folder}")
+  endforeach()
 endfunction()
 
 if(FLA_SANITIZE)

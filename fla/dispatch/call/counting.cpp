@@ -24,7 +24,7 @@ namespace {
 class Cells;
 
 constinit std::mutex mutex;
-const bool guarded = (guard_against_fork(LockOrder::counters, mutex), true);
+const bool counters_guarded = (guard_against_fork(LockOrder::counters, mutex), true);
 
 constexpr std::size_t kMostGone = 128;  // names that nobody holds any more and that keep their counters
 

@@ -17,7 +17,7 @@ namespace fla::dispatch {
 namespace {
 
 constinit std::mutex messages_mutex;
-const bool guarded = (guard_against_fork(LockOrder::messages, messages_mutex), true);
+const bool messages_guarded = (guard_against_fork(LockOrder::messages, messages_mutex), true);
 
 /// A copy of the message that lives for ever, as verdicts want it. After so many different ones, a general
 /// word.

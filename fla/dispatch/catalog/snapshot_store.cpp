@@ -14,7 +14,7 @@ namespace {
 constinit std::atomic<std::uint64_t> current_generation{1};
 
 constinit std::mutex in_force_mutex;  // held for a moment, inside the lock or alone
-const bool guarded = (guard_against_fork(LockOrder::snapshots, in_force_mutex), true);
+const bool snapshots_guarded = (guard_against_fork(LockOrder::snapshots, in_force_mutex), true);
 
 /// Those that FunctionBase::snapshot_ points to. Never freed: calls may outlive static objects.
 auto& all_in_force() {

@@ -165,7 +165,7 @@ class Chunk {
   std::int64_t K_, V_, first_, count_;
 };
 
-void run(const KdaHead& head, float* scratch, const Tensor& o) {
+void run_chunks(const KdaHead& head, float* scratch, const Tensor& o) {
   const std::int64_t K = head.sizes().K, V = head.sizes().V;
   const Memory memory(scratch, K, V);
   const float scale = scale_of(head.args());
@@ -184,7 +184,7 @@ void run(const KdaHead& head, float* scratch, const Tensor& o) {
 }  // namespace
 
 KdaResult chunk_kda_cpu(const KdaArgs& args) {
-  return for_each_kda_head(args, Memory::floats(args.q.size(3), args.v.size(3)), run);
+  return for_each_kda_head(args, Memory::floats(args.q.size(3), args.v.size(3)), run_chunks);
 }
 
 }  // namespace fla

@@ -7,7 +7,7 @@ namespace fla {
 namespace {
 
 /// memory: u o [V]
-void run(const KdaHead& head, float* memory, const Tensor& out) {
+void run_tokens(const KdaHead& head, float* memory, const Tensor& out) {
   const std::int64_t K = head.sizes().K, V = head.sizes().V;
   float *u = memory, *o = memory + V;
   const float scale = scale_of(head.args());
@@ -26,7 +26,7 @@ void run(const KdaHead& head, float* memory, const Tensor& out) {
 }  // namespace
 
 KdaResult recurrent_kda_cpu(const KdaArgs& args) {
-  return for_each_kda_head(args, static_cast<std::size_t>(2 * args.v.size(3)), run);
+  return for_each_kda_head(args, static_cast<std::size_t>(2 * args.v.size(3)), run_tokens);
 }
 
 }  // namespace fla
