@@ -178,6 +178,7 @@ TEST(Registration, ChildWorksWhileTheParentsThreadsDispatchAndRegister) {
     outcomes.push_back(fla_test::outcome_in_child([] {
       const auto own = add({.name = "own", .priority = -1});
       std::vector<std::thread> threads;
+      threads.reserve(3);
       for (int j = 0; j < 3; ++j) threads.emplace_back([] { (void)selected_backend(); });
       for (std::thread& thread : threads) thread.join();
       const bool counted = fla_test::counted("own").taken == 3;
