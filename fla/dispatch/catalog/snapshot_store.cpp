@@ -67,7 +67,7 @@ SharedSnapshot in_force(const FunctionBase& function) {
   return known == all_in_force().end() ? nullptr : known->second;
 }
 
-void SnapshotStore::put_in_force(Lock& lock, const FunctionBase& function, const SharedSnapshot& snapshot) {
+void SnapshotStore::apply_snapshot(Lock& lock, const FunctionBase& function, const SharedSnapshot& snapshot) {
   const std::lock_guard in_force_lock(in_force_mutex);
   SharedSnapshot& mine = all_in_force()[&function];
   if (mine != nullptr) lock.drop(std::move(mine));

@@ -41,7 +41,7 @@ class SnapshotStore {
   Recent<RuledKey, SharedSnapshot> ruled{64};
 
   /// From now on calls of the function outside a ScopedPolicy find this one.
-  void put_in_force(Lock& lock, const FunctionBase& function, const SharedSnapshot& snapshot);
+  void apply_snapshot(Lock& lock, const FunctionBase& function, const SharedSnapshot& snapshot);
   /// Forgets the plain ones of an op whose backends are others now.
   void forget(Lock& lock, std::string_view op);
   /// Backends or settings are others now: none is in force any more.

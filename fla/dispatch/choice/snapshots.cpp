@@ -134,7 +134,7 @@ SharedSnapshot snapshot_of(const FunctionBase& function) {
   SharedSnapshot snapshot = Builder(lock).build(function, op);
   // What code of a backend that is being loaded sees is for itself.
   if (thread_state.scope == nullptr && is_loaded(lock, function.op()))
-    snapshots(lock).put_in_force(lock, function, snapshot);
+    snapshots(lock).apply_snapshot(lock, function, snapshot);
   return snapshot;
 }
 
