@@ -49,9 +49,7 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
     if (tid == 0) {
       for (std::uint32_t i = 0; i < State::firsts; ++i) {
         mbar_init(smem + State::first_full + 8 * i, 1);
-        mbar_init(smem + State::first_empty + 8 * i,
-                  256 + 4);  // all lanes of the chain, and four warps that scan V
-        mbar_init(smem + State::scanned + 8 * i, 4);
+        mbar_init(smem + State::first_empty + 8 * i, 256);  // all lanes of the chain
       }
       for (int i = 0; i < 2; ++i) {
         mbar_init(smem + State::rest_full + 8 * i, 1);
@@ -84,7 +82,6 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       if (warp == 12) state_stores<0>(p, smem, uniform(role_of(smem)), tid & 31);
       if (warp == 13) state_stores<1>(p, smem, uniform(role_of(smem)), tid & 31);
       if (warp == 14 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, role_of(smem));
-      if (wg == 4) state_scans<type>(p, smem, uniform(role_of(smem)), warp & 3, tid & 31);
     }
   } else {
     prep<type>(p, smem, tid, uniform(role_of(smem)) - p.state_blocks, blocks() - p.state_blocks);

@@ -13,7 +13,7 @@
 ///   Smem       an address in the CTA's shared memory (32-bit window). Kernel bodies get the base from their
 ///              caller.
 ///   threads    thread(), block() and blocks() name the caller; `lane` is thread() % 32.
-///   collective ldmatrix*, stmatrix*, transposed, mma*, any, largest, warp_sync: 32 lanes of a warp. wgmma*,
+///   collective ldmatrix*, stmatrix*, transposed, mma*, any, largest, bits_of_all, warp_sync: 32 lanes of a warp. wgmma*,
 ///              registers_*: 4 warps of a warpgroup. barrier(b, n): the n threads that name b
 ///              (barriers.cuh).
 ///   wgmma      asynchronous from wgmma_fence to wgmma_wait; accumulators and A registers are untouched
@@ -79,6 +79,8 @@ FLA_DEVICE bool any(bool x) { return __any_sync(0xffffffffu, x); }
 FLA_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 /// The largest x of the warp's lanes.
 FLA_DEVICE std::uint32_t largest(std::uint32_t x) { return __reduce_max_sync(0xffffffffu, x); }
+/// The bits that any of the warp's lanes has.
+FLA_DEVICE std::uint32_t bits_of_all(std::uint32_t x) { return __reduce_or_sync(0xffffffffu, x); }
 FLA_DEVICE void barrier(Barrier id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(static_cast<std::uint32_t>(id)), "r"(threads) : "memory");
 }

@@ -11,28 +11,22 @@
 ///             parts.
 /// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
 ///
-///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> four stages
+///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> three stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
-///             warpgroup 3: scans V (range.cuh) as soon as it has arrived; the chain waits for that
-///             registers: 24 + 232 + 232 + 24
 ///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
 ///             accumulators; the sum back
 namespace fla::flash_kda {
 
 struct Part {
-  static constexpr std::uint32_t threads = 512;
-  static constexpr std::uint32_t stages = 4;  // as many as fit
+  static constexpr std::uint32_t threads = 384;
+  static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
                                  odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
-  static constexpr std::uint32_t transition = 0;  // [2 halves][128 rows][128 bytes], after the last chunk
-  static constexpr std::uint32_t bars = stages * stage;
-  static constexpr std::uint32_t full = bars, empty = bars + 8 * stages,
-                                 scanned = bars + 16 * stages;  // [stages] each
-  static constexpr std::uint32_t strange =
-      bars + 128;  // u32 [stages][4]: whether 32 columns of V are strange
-  static constexpr std::uint32_t agreement = bars + 256;  // [2 warpgroups][4 chunks, in turn][plain, odd]
-  static constexpr std::uint32_t bytes = bars + 2048;
+  static constexpr std::uint32_t transition = stages * stage;  // [2 halves][128 rows][128 bytes]
+  static constexpr std::uint32_t bars = transition + 4 * kTile;
+  static constexpr std::uint32_t full = bars, empty = bars + 8 * stages;  // [stages] each
+  static constexpr std::uint32_t bytes = bars + 1024;
 };
 
 /// Parts of a launch: for every segment but the last R, then for those from 1 on P.
@@ -51,8 +45,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   if (tid == 0) {
     for (std::uint32_t i = 0; i < Part::stages; ++i) {
       mbar_init(full + 8 * i, 1);
-      mbar_init(empty + 8 * i, values ? 256 + 4 : 256);  // all lanes of the chain, and four scanning warps
-      mbar_init(smem + Part::scanned + 8 * i, 4);
+      mbar_init(empty + 8 * i, 256);  // all lanes of the chain
     }
     mbar_init_fence();
     prefetch(&p.v);
@@ -86,31 +79,11 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         if (++at == Part::stages) at = 0, phase ^= 1;
       }
     }
-  } else if (warp >= 12) {
-    registers_down<24>();
-    if (values && needed) {
-      Turn<Part::stages> turn;
-      for (std::int32_t c = segment.first; c < segment.last; ++c, turn.next()) {
-        mbar_wait(full + 8 * turn.at, turn.phase, patience);
-        warp_sync();
-        // A segment that is not an item's last has whole chunks only.
-        scan<type>(smem + turn.at * Part::stage + Part::v, warp & 3, p.call.V, kChunk, lane,
-                   smem + Part::strange + 16 * turn.at);
-        if (lane == 0) {
-          mbar_arrive(smem + Part::scanned + 8 * turn.at);
-          mbar_arrive(empty + 8 * turn.at);
-        }
-      }
-    }
   } else {
     registers_up<232>();
     if (needed) {
       const std::uint32_t wg = (warp >> 2) - 1, w4 = warp & 3, t = lane & 3, local = w4 * 32 + lane;
       const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
-      const auto agreement = [&](std::int32_t c, bool odd) {
-        return Agreement{smem + Part::agreement + (8 * wg + 2 * (c & 3) + (odd ? 1 : 0)) * Agreement::bytes,
-                         Barrier::chain + wg, w4, lane};
-      };
       float s[64];  // divided by 16
       if (!values) {
 #pragma unroll
@@ -123,122 +96,98 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         for (int i = 0; i < 64; ++i) s[i] = 0;
       }
 
-      // The steps of a chunk, by both ways through it, as in state_chain.
+      std::int32_t gauge = 0;  // range.cuh
       Turn<Part::stages> turn;
-      const Smem come = values ? smem + Part::scanned : full;
-      const auto wait = [&] {
-        mbar_wait(come + 8 * turn.at, turn.phase, patience);
-        warp_sync();
-        return smem + turn.at * Part::stage;
-      };
-      const auto multiply_state = [&](Smem stage, std::uint32_t(&a)[32], float(&state)[64], float(&y)[32]) {
-        const std::uint64_t kt = k_major(stage + Part::kt);
-        keep(a);
-        keep(state);
-        wgmma_fence();
-#pragma unroll
-        for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
-        wgmma_commit();
-      };
-      const auto multiply_y = [&](Smem stage, std::uint32_t(&ya)[16], float(&state)[64]) {
+      const auto multiply = [&](Smem stage, std::uint32_t(&ya)[16], float(&state)[64]) {
         const std::uint64_t kr = mn_major(stage + Part::kr);
         keep(ya);
+        keep(state);
         wgmma_fence();
 #pragma unroll
         for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
         wgmma_commit();
-      };
-      const auto done = [&] {
+        wgmma_wait<0>();
+        keep(state);
         mbar_arrive(empty + 8 * turn.at);
         turn.next();
       };
-      const auto odd_chunks = [&](volatile float(&held)[64], std::int32_t& c) {
-        float x[64];  // 2^gauge S / 16
-#pragma unroll
-        for (int i = 0; i < 64; ++i) x[i] = held[i];
-        std::int32_t gauge = 0;
-        do {
-          const Agreement agreed = agreement(c, true);
-          const Smem stage = wait();
-          float y[32];
-          const std::int32_t change = look_at_state(agreed, x, gauge);
-          gauge += change;
-          std::uint32_t a[32];
-          pack_state(x, change, a);
-          multiply_state(stage, a, x, y);
-          wgmma_wait<0>();
-          keep(y);
+      // P begins as the identity, and stays near it; R of a segment from 1 on begins as zero.
+      std::int32_t next_look = segment.first + (segment.index == 0 ? 0 : kLookEvery);
+      for (std::int32_t c = segment.first; c < segment.last;) {
+        if (c >= next_look) {
+          if (values) settle(s, gauge);
+          next_look = c + (gauge != 0 ? 1 : kLookEvery);
+        }
+        const std::int32_t last = next_look < segment.last ? next_look : segment.last;
+        bool plain = true;
+        Held<float, 64> held_s;
+        Held<float, 32> held_y;
+        for (; c < last; ++c) {
+          const Smem stage = smem + turn.at * Part::stage;
+          mbar_wait(full + 8 * turn.at, turn.phase, patience);
+          warp_sync();
+          std::uint32_t a[32], v[16], ya[16];
           F2 gamma[16];
           load_gamma(stage + Part::gamma, t, gamma);
-          decay(x, gamma, power(change));
-          std::uint32_t ya[16];
-          const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
-                                           lane};
-          odd_y(agreed, odd_values, y, gauge, ya, [&](std::int32_t by) { times_power(x, by); });
-          multiply_y(stage, ya, x);
-          wgmma_wait<0>();
-          keep(x);
-          done();
-        } while (++c < segment.last && gauge != 0);
+          pack_state(s, a);
+          decay(s, gamma);
+          float y[32];
+          const std::uint64_t kt = k_major(stage + Part::kt);
+          keep(a);
+          keep(s);
+          wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < 64; ++i) held[i] = x[i] * power(-gauge);
-      };
-      for (std::int32_t c = segment.first; c < segment.last;) {
-        const std::int32_t next_look = (c & -kLookEvery) + kLookEvery,
-                           last = next_look < segment.last ? next_look : segment.last;
-        volatile float held[64];
-        // P begins as the identity, and stays near it; R of a segment from 1 on begins as zero.
-        bool odd = values && (c > segment.first || segment.index == 0) &&
-                   look_at_state(agreement(c, false), s, 0) != 0;
-        if (!odd) {
-          for (; c < last; ++c) {
-            const Smem stage = wait();
-            std::uint32_t marks = load_u32(stage + Part::odd);
-            if (values) {
-              const U2 strange = load_u32x2(smem + Part::strange + 16 * turn.at + 8 * wg);
-              marks |= strange.x | strange.y;
-            }
-            std::uint32_t a[32], v[16], ya[16];
-            F2 gamma[16];
-            load_gamma(stage + Part::gamma, t, gamma);
-            pack_state(s, a);
-            odd = any(marks != 0);
-            if (odd) break;
-            decay(s, gamma);
-            float y[32];
-            multiply_state(stage, a, s, y);
-            if (values) {
-              const Smem from = stage + Part::v + wg * kTile + fragment;
+          for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
+          wgmma_commit();
+          // Whether the chunk is plain. What is not looked at: padding, which is zero, and P.
+          std::uint32_t bits = load_u32(stage + Part::odd) | (gauge != 0 ? kOdd : 0) |
+                               (!values || 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0);
+          if (values) {
 #pragma unroll
-              for (int j = 0; j < 4; ++j) ldmatrix_trans(v + 4 * j, from + j * 2048);
-            } else {
+            for (int j = 0; j < 4; ++j)
+              ldmatrix_trans(v + 4 * j, stage + Part::v + wg * kTile + fragment + j * 2048);
+          } else {
 #pragma unroll
-              for (int i = 0; i < 16; ++i) v[i] = 0;
-            }
-            wgmma_wait<0>();
-            keep(y);
-#pragma unroll
-            for (int i = 0; i < 16; ++i) {
-              const F2 x = unpack<type>(v[i]);
-              ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
-            }
-            multiply_y(stage, ya, s);
-            wgmma_wait<0>();
-            keep(s);
-            done();
+            for (int i = 0; i < 16; ++i) v[i] = 0;
           }
-          if (!odd) continue;
-        }
-        rarely();
-        hold(held, s);
-        odd_chunks(held, c);
+          wgmma_wait<0>();
+          keep(y);
 #pragma unroll
-        for (int i = 0; i < 64; ++i) s[i] = held[i];
+          for (int i = 0; i < 16; ++i) {
+            const F2 x = unpack<type>(v[i]);
+            ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+            bits |= ya[i];
+          }
+          plain = are_plain(bits_of_all(bits));
+          if (!plain) {
+            held_s.take(s), held_y.take(y);
+            break;
+          }
+          multiply(stage, ya, s);
+        }
+        if (plain) continue;
+        rarely();
+        const Smem stage = smem + turn.at * Part::stage;
+        const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
+                                         lane};
+        Held<std::uint32_t, 16> held_ya;
+        const std::int32_t change = odd_y(odd_values, held_y, gauge, held_ya);
+        gauge += change;
+        float x[64];
+        std::uint32_t ya[16];
+        held_s.give(x), held_ya.give(ya);
+        times_power(x, change);
+        multiply(stage, ya, x);
+        held_s.take(x), held_s.give(s);
+        next_look = ++c;
+      }
+      if (gauge != 0) {
+        rarely();
+        times_power(s, -gauge);
       }
       if (values) {
         image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
       } else {
-        barrier(Barrier::chains, 256);  // nobody reads the stages any more
         const Smem tile = smem + Part::transition + wg * 2 * kTile;
 #pragma unroll
         for (int j = 0; j < 8; ++j)
@@ -305,11 +254,11 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
       }
     };
     pack_state(s, a);
-    const std::uint32_t most = most_of_state(AgreementOfAWarp{}, a);
+    const std::uint32_t most = most_of_state(a);
     pack_rest();
     mbar_wait(smem + Combine::full + 8 * turn.at, turn.phase, patience);
     warp_sync();
-    const std::int32_t gauge = change_of_gauge(AgreementOfAWarp{}, most, s, 0);
+    const std::int32_t gauge = change_of_gauge(most, s, 0);
     if (gauge != 0) {
       rarely();
 #pragma unroll

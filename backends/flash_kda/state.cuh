@@ -14,14 +14,14 @@
 ///   warpgroups 1, 2  64 rows of V each, S^T (64 x 128, f32) in registers:
 ///       pack S/16 to f16 (A), decay S
 ///       wgmma  A [Q^ K~]^T  m64 n128, B K-major      meanwhile the O before -> its tile
-///       Y^T = V^T/16 - ...  (A), V^T by ldmatrix.trans
+///       Y^T = V^T/16 - ...  (A), V^T by ldmatrix.trans; whether f16 holds it (range.cuh)
 ///       wgmma  S += Y^T K^r m64 n128, B MN-major
 ///       wgmma  O += V^T B^T m64 n64, B K-major
 ///                    between items: the first state from the opening's stages, the last one into its place
 ///   warpgroup 3      two warps: each stores a half of O from its tile, by TMA or, where a sequence ends
 ///                    inside a chunk, row by row. Another warp stores the last state by TMA; then the
 ///                    opening's stages are free
-///   warpgroup 4      scans V (range.cuh) as soon as it has arrived; the chain waits for that before a chunk
+///   warpgroup 4      has nothing to do
 ///
 /// A thread of the state has v = 64 wg + 16 warp + lane / 4 (+ 8), k = 8 n + 2 (lane % 4) (+ 1) as element
 /// 4 n + 2 [+ 8] + [+ 1].
@@ -52,14 +52,9 @@ struct State {
   static constexpr std::uint32_t seen = bars + 128,
                                  read = bars + 132;  // packets that are ready, that have been read
   static constexpr std::uint32_t all_read = 0x7fffffff;
-  static constexpr std::uint32_t job = bars + 144;      // u32 [8 warps]
-  static constexpr std::uint32_t scanned = bars + 176;  // [firsts]: V has been scanned
-  static constexpr std::uint32_t strange =
-      bars + 208;  // u32 [firsts][4]: whether 32 columns of V are strange
-  // [2 warpgroups][4 chunks, in turn][plain, odd]: nobody is four chunks ahead of others, for want of stages
-  static constexpr std::uint32_t agreement = bars + 256;
-  static constexpr std::uint32_t ticks = agreement + 16 * Agreement::bytes;  // probe builds
-  static constexpr std::uint32_t bytes = bars + 2048;
+  static constexpr std::uint32_t job = bars + 144;    // u32 [8 warps]
+  static constexpr std::uint32_t ticks = bars + 192;  // probe builds
+  static constexpr std::uint32_t bytes = bars + 1024;
 };
 static_assert(State::opening + 16 <= State::first && State::opening % 16 == 0);
 static_assert(State::bytes + 1024 <= 232448);
@@ -185,10 +180,10 @@ FLA_DEVICE void boxes_store(bool keys, Smem low, Smem high, std::uint32_t wg, st
 
 /// What the chunk's decay leaves of the state. Before the products are issued: touching accumulators while a
 /// group is in flight makes ptxas wait for it.
-FLA_DEVICE void decay(float (&s)[64], const F2 (&gamma)[16], float unit = 1) {
+FLA_DEVICE void decay(float (&s)[64], const F2 (&gamma)[16]) {
 #pragma unroll
   for (int n = 0; n < 16; ++n) {
-    const F2 g{gamma[n].x * unit, gamma[n].y * unit};
+    const F2 g = gamma[n];
     s[4 * n] *= g.x, s[4 * n + 1] *= g.y, s[4 * n + 2] *= g.x, s[4 * n + 3] *= g.y;
   }
 }
@@ -197,13 +192,6 @@ FLA_DEVICE void load_gamma(Smem at, std::uint32_t t, F2 (&gamma)[16]) {
   const Smem from = kept(at + 8 * t);  // so that the loads have it and an offset
 #pragma unroll
   for (int n = 0; n < 16; ++n) gamma[n] = load_f32x2(from + 32 * n);
-}
-
-/// Stores numbers in local memory.
-template <int count>
-FLA_DEVICE void hold(volatile float (&held)[count], const float (&x)[count]) {
-#pragma unroll
-  for (int i = 0; i < count; ++i) held[i] = x[i];
 }
 
 /// `tid`: in its warpgroup.
@@ -345,34 +333,6 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t stream
   mbar_arrive(smem + State::rest_full + 8 * turn.at);
   store_release_shared(smem + State::read, State::all_read);
 }
-/// Warpgroup 4: scans V beside the chain, a warp 32 columns.
-template <Half16 type>
-FLA_DEVICE void state_scans(const Params& p, Smem smem, std::int32_t stream, std::uint32_t w4,
-                            std::uint32_t lane) {
-  Patience patience;
-  Turn<State::firsts> turn;
-  const auto wait = [&] {
-    mbar_wait(smem + State::first_full + 8 * turn.at, turn.phase, patience);
-    warp_sync();
-  };
-  const auto done = [&] {
-    if (lane == 0) {
-      mbar_arrive(smem + State::scanned + 8 * turn.at);
-      mbar_arrive(smem + State::first_empty + 8 * turn.at);
-    }
-    turn.next();
-  };
-  for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
-    wait(), done();  // the opening
-    for (std::int32_t c = segment.first; c < segment.last; ++c) {
-      wait();
-      scan<type>(smem + State::first * turn.at + State::v, w4, p.call.V, item.tokens - c * kChunk, lane,
-                 smem + State::strange + 16 * turn.at);
-      done();
-    }
-  });
-  wait(), done();
-}
 /// While prep runs beside. Warp 1, one thread: looks which packets are ready, so that the loads never
 /// wait for memory.
 FLA_DEVICE void state_looks(const Params& p, Smem smem, std::int32_t stream) {
@@ -406,6 +366,11 @@ FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, st
       mbar_wait(smem + State::o_full + 8 * half, phase, patience);
       phase ^= 1;
       warp_sync();
+      if (slots_of(p.call, item.n).read < 0) {  // the sequence is skipped
+        for (std::uint32_t i = 16 * kept(lane); i < kTile; i += 16 * 32) store(tile + i, U4{0, 0, 0, 0});
+        fence_async_shared();
+        warp_sync();
+      }
       if (64 * half >= std::uint32_t(p.call.V)) {                 // nothing but padding
       } else if (rows >= kChunk || !p.schedule.plan.sequences) {  // TMA ends at T, not at the sequence's end
         if (lane == 0) {
@@ -474,11 +439,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
   Turn<State::firsts> first;
   Turn<State::rests> rest;
 
-  float s[64];  // divided by 16
-  const auto agreement = [&](bool odd) {
-    return Agreement{smem + State::agreement + (8 * wg + 2 * (number & 3) + (odd ? 1 : 0)) * Agreement::bytes,
-                     Barrier::chain + wg, w4, kept(lane)};
-  };
+  float s[64];             // divided by 16
   std::uint32_t ways = 0;  // of the job before, then of this one
   // Over the chunks it would take a register.
   const auto job_at = [&] { return smem + State::job + 16 * wg + 4 * w4; };
@@ -548,108 +509,140 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         mbar_arrive(smem + State::o_full + 8 * wg);  // the proxy fence is the storing warp's: it has time
     };
 
-    // The steps of a chunk, by both ways through it.
-    const auto wait_first = [&] {  // the scanning warps have waited for first_full
-      mbar_wait(smem + State::scanned + 8 * first.at, first.phase, patience);
-      warp_sync();
-    };
-    const auto multiply_state = [&](Smem stage, std::uint32_t(&a)[32], float(&yo)[64]) {
-      const std::uint64_t qk = k_major(stage + State::qk);
+    std::int32_t gauge = 0;  // range.cuh
+    // The second half of a chunk, on both paths: its last products, and what leaves.
+    const auto multiply = [&](Smem later, std::uint32_t(&ya)[16], std::uint32_t(&v)[16], float(&state)[64],
+                              float(&o)[32]) {
+      const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
+      keep(ya);
+      keep(v);
+      keep(state);
+      keep(o);
       wgmma_fence();
-#pragma unroll
-      for (int kk = 0; kk < 8; ++kk) wgmma_rs<128, 1, 0>(yo, a + 4 * kk, qk + k_step(kk, 2 * kTile), kk > 0);
-      wgmma_commit();
-    };
-    const auto wait_rest = [&](std::int32_t c) {
-      mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
-      warp_sync();
-      if (tokens - c * kChunk < kChunk) {  // past the end there may be anything: zeros in the warp's columns
-        rarely();
-        const Smem tile = smem + State::first * first.at + State::v + wg * kTile;
-        for (std::uint32_t row = tokens - c * kChunk + (kept(lane) >> 1); row < kChunk; row += 16)
-          store(tile + swizzled(row, 32 * w4 + 16 * (kept(lane) & 1)), U4{0, 0, 0, 0});
-        warp_sync();
-      }
-      probe.mark(3);
-    };
-    const auto multiply_y = [&](Smem later, std::uint32_t(&ya)[16], float(&state)[64]) {
-      const std::uint64_t kr = mn_major(later + State::kr);
 #pragma unroll
       for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
       wgmma_commit();
-    };
-    const auto multiply_v = [&](Smem later, std::uint32_t(&v)[16], float(&o)[32]) {
-      const std::uint64_t b = k_major(later + State::b);
 #pragma unroll
       for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
       wgmma_commit();
     };
-    const auto first_done = [&] {
-      mbar_arrive(smem + State::first_empty + 8 * first.at);
-      first.next();
-    };
-    const auto rest_done = [&](float(&o)[32]) {
+    const auto finish = [&](float(&o)[32]) {
       probe.mark(7);
       mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+      first.next();
       rest.next();
 #pragma unroll
       for (int i = 0; i < 16; ++i)
         out[i] = type == Half16::bf16 ? pack_bf16(o[2 * i], o[2 * i + 1]) : pack_f16(o[2 * i], o[2 * i + 1]);
-      if (ways & State::skipped) {
-        rarely();
-#pragma unroll
-        for (int i = 0; i < 16; ++i) out[i] = 0;
-      }
       probe.mark(8);
     };
-
-    // Chunks with magnitudes out of the ordinary (range.cuh).
-    const auto odd_chunks = [&](volatile float(&held)[64], std::int32_t& c) {
-      float x[64];  // 2^gauge S / 16
-#pragma unroll
-      for (int i = 0; i < 64; ++i) x[i] = held[i];
-      std::int32_t gauge = 0;
-      do {
+    std::int32_t next_look = begin + ((ways & State::zero) != 0 ? kLookEvery : 0);
+    for (std::int32_t c = begin; c < end;) {
+      if (c >= next_look) {
+        settle(s, gauge);
+        next_look = c + (gauge != 0 ? 1 : kLookEvery);
+      }
+      const std::int32_t last = next_look < end ? next_look : end;
+      bool plain = true;
+      Held<float, 64> held_s;
+      Held<float, 32> held_o, held_y;
+      for (; c < last; ++c, ++number) {
         const Smem stage = smem + State::first * first.at,
                    later = smem + State::rest_at + State::rest * rest.at;
-        const Agreement agreed = agreement(true);
+        mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+        warp_sync();
+        probe.mark(1);
+        std::uint32_t a[32];
+        F2 gamma[16];
+        load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
+        pack_state(s, a);
+        decay(s, gamma);
         float yo[64];  // O^T's and Y^T's products
         float(&y)[32] = reinterpret_cast<float(&)[32]>(yo[32]);
         float(&o)[32] = reinterpret_cast<float(&)[32]>(yo[0]);
-        const std::int32_t change = look_at_state(agreed, x, gauge);
-        gauge += change;
-        if (c > begin) write_o(number - 1);  // first: that needs registers
-        wait_first();
-        std::uint32_t a[32];
-        pack_state(x, change, a);
         keep(a);
-        keep(x);
-        multiply_state(stage, a, yo);
-        wait_rest(c);
+        keep(s);
+        const std::uint64_t qk = k_major(stage + State::qk);
+        wgmma_fence();
+#pragma unroll
+        for (int kk = 0; kk < 8; ++kk)
+          wgmma_rs<128, 1, 0>(yo, a + 4 * kk, qk + k_step(kk, 2 * kTile), kk > 0);
+        wgmma_commit();
+        probe.mark(2);
+        if (c > begin) write_o(number - 1);
+        mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
+        warp_sync();
+        if (tokens - c * kChunk <
+            kChunk) {  // past the end there may be anything: zeros in the warp's columns
+          rarely();
+          const Smem tile = stage + State::v + wg * kTile;
+          for (std::uint32_t row = tokens - c * kChunk + (kept(lane) >> 1); row < kChunk; row += 16)
+            store(tile + swizzled(row, 32 * w4 + 16 * (kept(lane) & 1)), U4{0, 0, 0, 0});
+          warp_sync();
+        }
+        probe.mark(3);
         wgmma_wait<0>();
         keep(yo);
-        F2 gamma[16];
-        load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
-        decay(x, gamma, power(change));
+        probe.mark(5);
+        // V comes as late as it is wanted: earlier it would take registers.
+        std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
+        // Whether the chunk is plain. What is not looked at: padding, which is zero.
+        std::uint32_t bits = load_u32(stage + State::odd) | (gauge != 0 ? kOdd : 0) |
+                             (64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0);
+        const Smem values = stage + State::v + wg * kTile + fragment();
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          ldmatrix_trans(v + 4 * j, values + j * 2048);
+#pragma unroll
+          for (int i = 4 * j; i < 4 * j + 4; ++i) {
+            const F2 x = unpack<type>(v[i]);
+            ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+            v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
+            bits |= ya[i];
+          }
+          warp_sync();  // otherwise ptxas 13.0 runs out of registers
+        }
+        plain = are_plain(bits_of_all(bits));
+        if (!plain) {
+          held_s.take(s), held_o.take(o), held_y.take(y);
+          break;
+        }
+        multiply(later, ya, v, s, o);
+        probe.mark(4);
+        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        probe.mark(6);
+        wgmma_wait<0>();
+        keep(s);
+        keep(o);
+        finish(o);
+      }
+      if (plain) continue;
+      rarely();
+      {  // Completes a chunk that is not plain. Outside of the loop, and with the state through memory:
+         // otherwise ptxas moves registers of the state in every plain chunk.
+        const Smem stage = smem + State::first * first.at,
+                   later = smem + State::rest_at + State::rest * rest.at;
         const OddValues<type> values{stage + State::v + wg * kTile + fragment(), stage + State::odd, true,
                                      kept(lane)};
-        std::uint32_t v[16], ya[16];
-        odd_y(agreed, values, y, gauge, ya, [&](std::int32_t by) {
-          times_power(x, by);
-          times_power(o, by);
-        });
-        keep(ya);
-        keep(x);
-        wgmma_fence();
-        multiply_y(later, ya, x);
-        odd_v(values, gauge, v);
-        keep(v);
-        keep(o);
-        wgmma_fence();
-        multiply_v(later, v, o);
+        Held<std::uint32_t, 16> held_ya, held_v;
+        const std::int32_t change = odd_y(values, held_y, gauge, held_ya);
+        gauge += change;
+        odd_v(values, gauge, held_v);
+        float lost[2];
+        values.find_lost(lost);
+        float x[64], o[32];
+        std::uint32_t ya[16], v[16];
+        held_s.give(x), held_o.give(o), held_ya.give(ya), held_v.give(v);
+        times_power(x, change);
+        times_power(o, change);
+#pragma unroll
+        for (int i = 0; i < 32; ++i)
+          if (static_cast<float>(values.token(i >> 1) + (i & 1)) >= lost[i >> 1 & 1]) o[i] = kNaN;
+        multiply(later, ya, v, x, o);
         wgmma_wait<0>();
         keep(x);
         keep(o);
+        held_s.take(x);
         times_power(o, -gauge);
         if (values.scaled()) {
 #pragma unroll
@@ -658,86 +651,16 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
             o[2 * i] *= scale.x, o[2 * i + 1] *= scale.y;
           }
         }
-        float lost[2];
-        values.find_lost(lost);
-#pragma unroll
-        for (int i = 0; i < 32; ++i)
-          o[i] = static_cast<float>(values.token(i >> 1) + (i & 1)) < lost[i >> 1 & 1] ? o[i] : kNaN;
-        first_done();
-        rest_done(o);
+        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        finish(o);
         ++c, ++number;
-      } while (c < end && gauge != 0);
-#pragma unroll
-      for (int i = 0; i < 64; ++i) held[i] = x[i] * power(-gauge);
-    };
-
-    for (std::int32_t c = begin; c < end;) {
-      const std::int32_t next_look = (c & -kLookEvery) + kLookEvery, last = next_look < end ? next_look : end;
-      // The state goes to odd_chunks and back through memory. In registers, ptxas would move it between two
-      // sets of them in every plain chunk.
-      volatile float held[64];
-      bool odd = look_at_state(agreement(false), s, 0) != 0;
-      if (!odd) {
-        for (; c < last; ++c, ++number) {
-          const Smem stage = smem + State::first * first.at,
-                     later = smem + State::rest_at + State::rest * rest.at;
-          wait_first();
-          probe.mark(1);
-          const U2 strange = load_u32x2(smem + State::strange + 16 * first.at + 8 * wg);
-          const std::uint32_t marks = load_u32(stage + State::odd) | strange.x | strange.y;
-          std::uint32_t a[32];
-          F2 gamma[16];
-          load_gamma(stage + State::gamma, kept(lane) & 3, gamma);
-          pack_state(s, a);
-          odd = any(marks != 0);
-          if (odd) break;
-          decay(s, gamma);
-          float yo[64];  // O^T's and Y^T's products
-          float(&y)[32] = reinterpret_cast<float(&)[32]>(yo[32]);
-          float(&o)[32] = reinterpret_cast<float(&)[32]>(yo[0]);
-          keep(a);
-          keep(s);
-          multiply_state(stage, a, yo);
-          probe.mark(2);
-          if (c > begin) write_o(number - 1);
-          wait_rest(c);
-          wgmma_wait<0>();
-          keep(yo);
-          probe.mark(5);
-          // V comes as late as it is wanted: earlier it would take registers.
-          std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
-          const Smem values = stage + State::v + wg * kTile + fragment();
-#pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            ldmatrix_trans(v + 4 * j, values + j * 2048);
-#pragma unroll
-            for (int i = 4 * j; i < 4 * j + 4; ++i) {
-              const F2 x = unpack<type>(v[i]);
-              ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
-              v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
-            }
-            if constexpr (type == Half16::f16) warp_sync();  // otherwise ptxas 13.0 runs out of registers
-          }
-          keep(ya);
-          keep(v);
-          wgmma_fence();
-          multiply_y(later, ya, s);
-          multiply_v(later, v, o);
-          probe.mark(4);
-          first_done();
-          probe.mark(6);
-          wgmma_wait<0>();
-          keep(s);
-          keep(o);
-          rest_done(o);
-        }
-        if (!odd) continue;
+        next_look = c;
+        held_s.give(s);
       }
+    }
+    if (gauge != 0) {
       rarely();
-      hold(held, s);
-      odd_chunks(held, c);
-#pragma unroll
-      for (int i = 0; i < 64; ++i) s[i] = held[i];
+      times_power(s, -gauge);
     }
     if (end > begin) write_o(number - 1);
     if (!(ways & (State::leaves | State::skipped))) {

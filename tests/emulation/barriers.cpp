@@ -115,6 +115,15 @@ std::uint32_t largest(std::uint32_t x, Site site) {
   return x;
 }
 
+std::uint32_t bits_of_all(std::uint32_t x, Site site) {
+  in_warp("bits_of_all", x, site, [](const std::vector<std::uint32_t*>& lanes) {
+    std::uint32_t result = 0;
+    for (const std::uint32_t* lane : lanes) result |= *lane;
+    for (std::uint32_t* lane : lanes) *lane = result;
+  });
+  return x;
+}
+
 float shuffle_xor(float x, int mask, Site site) {
   struct Brought {
     float value;

@@ -25,21 +25,23 @@ TEST(Emulation, ThreadsKnowWhereTheyAre) {
 
 TEST(Emulation, LanesOfAWarpExchangeValues) {
   Device device;
-  const auto results = device.buffer<float>("results", 64 * 4);
+  const auto results = device.buffer<float>("results", 64 * 5);
   const Kernel kernel{.name = "lanes", .threads = 64, .body = [&](Smem) {
-                        float* const mine = results.data() + 4 * thread();
+                        float* const mine = results.data() + 5 * thread();
                         mine[0] = shuffle_xor(static_cast<float>(thread()), 5);
                         mine[1] = static_cast<float>(uniform(thread() + 7));
                         mine[2] = any(thread() == 40) ? 1.0f : 0.0f;
                         mine[3] = static_cast<float>(shuffle(static_cast<std::int32_t>(thread()), 11));
+                        mine[4] = static_cast<float>(bits_of_all(thread() & 36));
                       }};
   EXPECT_EQ(text_of(device.run({kernel})), "");
   for (std::uint32_t i = 0; i < 64; ++i) {
-    EXPECT_EQ(results[4 * i], static_cast<float>(i ^ 5));
+    EXPECT_EQ(results[5 * i], static_cast<float>(i ^ 5));
     const std::uint32_t first = i / 32 * 32;
-    EXPECT_EQ(results[4 * i + 1], static_cast<float>(first + 7));
-    EXPECT_EQ(results[4 * i + 2], i < 32 ? 0.0f : 1.0f);
-    EXPECT_EQ(results[4 * i + 3], static_cast<float>(first + 11));
+    EXPECT_EQ(results[5 * i + 1], static_cast<float>(first + 7));
+    EXPECT_EQ(results[5 * i + 2], i < 32 ? 0.0f : 1.0f);
+    EXPECT_EQ(results[5 * i + 3], static_cast<float>(first + 11));
+    EXPECT_EQ(results[5 * i + 4], i < 32 ? 4.0f : 36.0f);
   }
 }
 

@@ -22,6 +22,8 @@ void warp_sync(Site site);
 bool any(bool x, Site site);
 /// The largest x of the warp's lanes.
 std::uint32_t largest(std::uint32_t x, Site site);
+/// The bits that any of the warp's lanes has.
+std::uint32_t bits_of_all(std::uint32_t x, Site site);
 float shuffle_xor(float x, int mask, Site site);
 std::int32_t shuffle(std::int32_t x, std::uint32_t from, Site site);
 std::uint32_t from_first_lane(std::uint32_t x, Site site);

@@ -9,7 +9,7 @@ namespace fla::flash_kda {
 /// Bits of a vote, beside kOdd and kScaled (range.cuh): a run of 8 tokens decays by more than 2^-2, by more
 /// than 2^-59.
 inline constexpr std::uint32_t kSteep = 1, kStrong = 2;
-inline constexpr std::uint32_t kLost = 8;  ///< the first bit of what prep_odd leaves to prep_lose
+inline constexpr std::uint32_t kLost = 16;  ///< the first bit of what prep_odd leaves to prep_lose
 
 /// All votes and what is known of the betas, or-ed.
 FLA_DEVICE std::uint32_t votes_of(Smem at) {

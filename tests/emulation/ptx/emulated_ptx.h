@@ -42,6 +42,9 @@ FLA_DEVICE std::int32_t shuffle(std::int32_t x, std::uint32_t from, FLA_SITE) {
   return emulation::shuffle(x, from, {file, line});
 }
 FLA_DEVICE std::uint32_t largest(std::uint32_t x, FLA_SITE) { return emulation::largest(x, {file, line}); }
+FLA_DEVICE std::uint32_t bits_of_all(std::uint32_t x, FLA_SITE) {
+  return emulation::bits_of_all(x, {file, line});
+}
 FLA_DEVICE void barrier(Barrier id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier(static_cast<std::uint32_t>(id), threads, {file, line});
 }
