@@ -88,6 +88,17 @@ FLA_DEVICE void barrier(Barrier id, std::uint32_t threads) {
 FLA_DEVICE void barrier_arrive(Barrier id, std::uint32_t threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<std::uint32_t>(id)), "r"(threads) : "memory");
 }
+/// A barrier at which all learn whether x is true for any of them.
+FLA_DEVICE bool barrier_any(Barrier id, std::uint32_t threads, bool x) {
+  std::uint32_t result;
+  asm volatile(
+      "{\n.reg .pred mine, any;\nsetp.ne.u32 mine, %3, 0;\nbar.red.or.pred any, %1, %2, mine;\n"
+      "selp.u32 %0, 1, 0, any;\n}"
+      : "=r"(result)
+      : "r"(static_cast<std::uint32_t>(id)), "r"(threads), "r"(x ? 1u : 0u)
+      : "memory");
+  return result != 0;
+}
 template <int count>
 FLA_DEVICE void registers_down() {
   cutlass::arch::warpgroup_reg_dealloc<count>();

@@ -7,8 +7,7 @@
 /// state. So factors in f16 are taken times powers of two, which cost no accuracy:
 ///
 ///   gauge    of the chain, one a warp: registers hold 2^gauge S / 16. It changes where S or Y leave their
-///            windows. A warp has 16 columns of V and of S, and nothing of the chain mixes columns: no warp
-///            asks another one.
+///            windows. A warp has 16 columns of V and of S, and nothing of the chain mixes columns.
 ///   e_k(i)   of token i, where the norm of a key leaves its window: prep takes 2^-e_k k_i and 2^(2 e_k)
 ///            beta_i. The state is the same then, with 2^-e_k v_i for v_i.
 ///   e_b      of a chunk, where its betas leave their window, after that: T2 and so K^r and B are taken times
@@ -19,11 +18,12 @@
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. Prep marks a chunk that is not as
 /// `odd`; for the rest, the bits of a warp's Y^T / 16 in f16, or-ed, tell: all are below 2, and one is 2^-11
 /// or larger. A chunk that is not plain leaves the chain's loop after its first products and is completed
-/// outside, about twice as slowly. S is looked at where an item begins, every 8 chunks, and after every chunk
-/// that was not plain. Between: a chunk adds to a column of S / 16 what the recurrence makes of Y / 16, with
-/// keys of norm 1 and beta up to 2 at most 64 x 2 x 2 = 2^8 of its norm; so that elements below 2^7, a norm
-/// below 2^10.5, stay below 2^11.8 for 8 chunks, and V, which is 16 times that and Y at most, below f16's
-/// 65504. Prep marks chunks with longer keys, larger betas or gates above 0.
+/// outside, about twice as slowly, by all four warps of the warpgroup: wgmma is theirs together. S is looked
+/// at where an item begins, every 8 chunks, and after every chunk that was not plain. Between: a chunk adds
+/// to a column of S / 16 what the recurrence makes of Y / 16, with keys of norm 1 and beta up to 2 at most 64
+/// x 2 x 2 = 2^8 of its norm; so that elements below 2^7, a norm below 2^10.5, stay below 2^11.8 for 8
+/// chunks, and V, which is 16 times that and Y at most, below f16's 65504. Prep marks chunks with longer
+/// keys, larger betas or gates above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Q^ from t on and for gamma, so that o from t on, and the state, are NaN. In

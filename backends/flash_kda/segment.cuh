@@ -158,7 +158,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
             ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
             bits |= ya[i];
           }
-          plain = are_plain(bits_of_all(bits));
+          plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
           if (!plain) {
             held_s.take(s), held_y.take(y);
             break;

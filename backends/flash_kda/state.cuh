@@ -602,7 +602,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           }
           warp_sync();  // otherwise ptxas 13.0 runs out of registers
         }
-        plain = are_plain(bits_of_all(bits));
+        plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
         if (!plain) {
           held_s.take(s), held_o.take(o), held_y.take(y);
           break;

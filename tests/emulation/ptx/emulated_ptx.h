@@ -48,6 +48,9 @@ FLA_DEVICE std::uint32_t bits_of_all(std::uint32_t x, FLA_SITE) {
 FLA_DEVICE void barrier(Barrier id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier(static_cast<std::uint32_t>(id), threads, {file, line});
 }
+FLA_DEVICE bool barrier_any(Barrier id, std::uint32_t threads, bool x, FLA_SITE) {
+  return emulation::barrier_any(static_cast<std::uint32_t>(id), threads, x, {file, line});
+}
 FLA_DEVICE void barrier_arrive(Barrier id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier_arrive(static_cast<std::uint32_t>(id), threads, {file, line});
 }
