@@ -8,7 +8,7 @@
 #include "fla/core/cuda_error.h"
 #include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/cuda/call_of.h"
+#include "fla/ops/kda/call_of.h"
 
 namespace fla::cuda_decode {
 namespace {
@@ -41,7 +41,7 @@ class CudaDecodeKda final : public KdaBackend {
     const CallWorkspace workspace(args.workspace, workspace_bytes(args), device, args.stream);
     KdaResult result = make_result(args);
     const bool early = find_cuda_device(device)->architecture() >= 90;
-    const cudaError_t error = cuda::launch_decode(cuda::call_of(args, result), workspace.data(), early,
+    const cudaError_t error = cuda::launch_decode(call_of(args, result), workspace.data(), early,
                                                   static_cast<cudaStream_t>(args.stream.handle));
     // One launch either ran or did not; of several, the first ones may have.
     const bool one_launch = args.q.size(0) <= cuda::kMostBlocks;

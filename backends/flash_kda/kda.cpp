@@ -12,7 +12,7 @@
 #include "fla/core/environment.h"
 #include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/cuda/call_of.h"
+#include "fla/ops/kda/call_of.h"
 
 namespace fla::flash_kda {
 namespace {
@@ -57,19 +57,19 @@ class FlashKda final : public KdaBackend {
 
   /// Whatever the setting is.
   std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
-    const cuda::KdaCall call = cuda::call_of(args, {});
+    const KdaCall call = call_of(args, {});
     const int processors = find_cuda_device(args.q.device())->multiprocessors;
     return std::max(workspace(call, route_of(call, processors, false)),
                     workspace(call, route_of(call, processors, true)));
   }
 
   std::string route(std::string_view, const KdaArgs& args) const override {
-    return text_of(chosen(cuda::call_of(args, {}), args.q.device()));
+    return text_of(chosen(call_of(args, {}), args.q.device()));
   }
 
   Verdict chunk_kda_verifier(const KdaArgs& args) const override {
     FLA_VERIFY(verify(args, find_cuda_device(args.q.device())));
-    const cuda::KdaCall call = cuda::call_of(args, {});
+    const KdaCall call = call_of(args, {});
     const Route route = chosen(call, args.q.device());
     if (args.workspace.data != nullptr)
       FLA_VERIFY(cuda::verify_workspace(args.workspace, workspace(call, route)));
@@ -81,12 +81,12 @@ class FlashKda final : public KdaBackend {
   KdaResult chunk_kda_accepted(const KdaArgs& args, const Verdict& accepted) {
     const Device device = args.q.device();
     const CurrentDevice current(device.index);
-    cuda::KdaCall call = cuda::call_of(args, {});
+    KdaCall call = call_of(args, {});
     const auto carried = accepted.carried<Route>();
     const Route route = carried ? *carried : chosen(call, device);
     const CallWorkspace memory(args.workspace, workspace(call, route), device, args.stream);
     KdaResult result = make_result(args);
-    call = cuda::call_of(args, result);
+    call = call_of(args, result);
     // Only the last kernel writes results.
     check_cuda(launch(call, route, memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
                "launching flash_kda", BackendError::Wrote::nothing);
@@ -94,7 +94,7 @@ class FlashKda final : public KdaBackend {
   }
 
  private:
-  Route chosen(const cuda::KdaCall& call, Device device) const {
+  Route chosen(const KdaCall& call, Device device) const {
     return route_of(call, find_cuda_device(device)->multiprocessors,
                     deterministic_.load(std::memory_order_relaxed));
   }

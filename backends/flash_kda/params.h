@@ -15,7 +15,6 @@ namespace fla::flash_kda {
 
 using cuda::Gate;
 using cuda::Indices;
-using cuda::KdaCall;
 using cuda::Parameters;
 using cuda::Rows;
 using cuda::States;

@@ -15,15 +15,17 @@
 ///   e_q(i)   of token i, where the norm of a query leaves its window: prep takes 2^-e_q q_i, and o_i is what
 ///            comes of it times 2^e_q.
 ///
-/// Most chunks are *plain*: all of these are 0 and nothing is multiplied. Prep marks a chunk that is not as
-/// `odd`; for the rest, the bits of a warp's Y^T / 16 in f16, or-ed, tell: all are below 2, and one is 2^-11
-/// or larger. A chunk that is not plain leaves the chain's loop after its first products and is completed
-/// outside, about twice as slowly, by all four warps of the warpgroup: wgmma is theirs together. S is looked
-/// at where an item begins, every 8 chunks, and after every chunk that was not plain. Between: a chunk adds
-/// to a column of S / 16 what the recurrence makes of Y / 16, with keys of norm 1 and beta up to 2 at most 64
-/// x 2 x 2 = 2^8 of its norm; so that elements below 2^7, a norm below 2^10.5, stay below 2^11.8 for 8
-/// chunks, and V, which is 16 times that and Y at most, below f16's 65504. Prep marks chunks with longer
-/// keys, larger betas or gates above 0.
+/// Most chunks are *plain*: all of these are 0 and nothing is multiplied. Prep marks the other chunks that it
+/// knows of as `odd`. For the rest a warp of the chain looks at its Y^T / 16 in f16: a chunk is plain when
+/// all numbers are below 2 and one is 2^-11 or larger, which the or of their bits tells. A chunk that is not
+/// plain for one warp leaves the loop after its first products, for all four warps of the warpgroup, because
+/// wgmma is an instruction of all four. It is completed outside, about twice as slowly.
+///
+/// S is looked at where an item begins, every 8 chunks, and after every chunk that was not plain. That is
+/// enough: a look passes elements of S / 16 below 2^7, so that a column's norm is below 2^10.5. A plain chunk
+/// has keys of norm 1, beta up to 2 and |Y / 16| below 2, so that each of its 64 tokens adds at most 4 to the
+/// norm: 2^8 a chunk, 2^11 in 8 chunks. The norm stays below 2^11.8, and |V| <= 16 (2^11.8 + 2) below f16's
+/// 65504. Prep marks chunks with longer keys, larger betas or gates above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Q^ from t on and for gamma, so that o from t on, and the state, are NaN. In
@@ -43,6 +45,7 @@ inline constexpr float kWeakestBeta = 0x1p-10f;  ///< of one token of the chunk
 inline constexpr float kStrongestBeta = 2.1f;
 inline constexpr float kWeakestDecay = 1.0001f;                             ///< of 8 tokens
 inline constexpr std::uint32_t kSmallState = 0x0c00, kLargeState = 0x5800;  ///< f16: 2^-12, 2^7
+inline constexpr float kSmallestState = 0x1p-12f, kLargestState = 0x1p7f;   ///< the same
 inline constexpr std::int32_t kLookEvery = 8;                               ///< chunks
 /// Bits of the exponents of f16 pairs, or-ed: one of them is 2 or larger; one is 2^-11 or larger.
 inline constexpr std::uint32_t kLargeFactors = 0x40004000, kFactors = 0x30003000;
@@ -145,8 +148,7 @@ FLA_DEVICE void settle(float (&s)[64], std::int32_t& gauge) {
   }
   const std::uint32_t bits = largest(f32_bits(most));
   lost = any(lost);
-  const std::int32_t exponent = exponent_of(bits);
-  if (!lost && (bits == 0 || (exponent >= -12 && exponent < 7))) return;
+  if (!lost && (bits == 0 || (bits >= f32_bits(kSmallestState) && bits < f32_bits(kLargestState)))) return;
   const std::int32_t change = change_of_gauge(bits, lost, gauge);
   const float factor = power(change);
 #pragma unroll 1

@@ -359,6 +359,7 @@ FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, st
   Patience patience;
   std::uint32_t phase = 0;
   for_jobs(p, stream, [&](std::int32_t, const Item& item, const Segment& segment) {
+    const bool skipped = slots_of(p.call, item.n).read < 0;
     std::int32_t token = item.begin + segment.first * kChunk, rows = item.tokens - segment.first * kChunk;
     for (std::int32_t left = segment.last - segment.first; left > 0;
          --left, token += kChunk, rows -= kChunk) {
@@ -366,7 +367,7 @@ FLA_DEVICE void state_stores(const Params& p, Smem smem, std::int32_t stream, st
       mbar_wait(smem + State::o_full + 8 * half, phase, patience);
       phase ^= 1;
       warp_sync();
-      if (slots_of(p.call, item.n).read < 0) {  // the sequence is skipped
+      if (skipped) {  // zeros
         for (std::uint32_t i = 16 * kept(lane); i < kTile; i += 16 * 32) store(tile + i, U4{0, 0, 0, 0});
         fence_async_shared();
         warp_sync();

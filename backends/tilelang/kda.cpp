@@ -8,7 +8,7 @@
 #include "fla/core/cuda_error.h"
 #include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/cuda/call_of.h"
+#include "fla/ops/kda/call_of.h"
 
 namespace fla::tilelang {
 namespace {
@@ -34,27 +34,26 @@ class TileLangKda final : public KdaBackend {
   }
 
   std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
-    return workspace(cuda::call_of(args, {}));
+    return workspace(call_of(args, {}));
   }
 
   std::string route(std::string_view, const KdaArgs& args) const override {
-    return instances_of(cuda::call_of(args, {}));
+    return instances_of(call_of(args, {}));
   }
 
   Verdict chunk_kda_verifier(const KdaArgs& args) const override {
     const Verdict verdict = verify(args, find_cuda_device(args.q.device()));
     if (!verdict.ok() || args.workspace.data == nullptr) return verdict;
-    return cuda::verify_workspace(args.workspace, workspace(cuda::call_of(args, {})));
+    return cuda::verify_workspace(args.workspace, workspace(call_of(args, {})));
   }
 
   KdaResult chunk_kda(const KdaArgs& args) override {
     const Device device = args.q.device();
     const CurrentDevice current(device.index);
-    const CallWorkspace memory(args.workspace, workspace(cuda::call_of(args, {})), device, args.stream);
+    const CallWorkspace memory(args.workspace, workspace(call_of(args, {})), device, args.stream);
     KdaResult result = make_result(args);
-    check_cuda(
-        launch(cuda::call_of(args, result), memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
-        "launching tilelang", BackendError::Wrote::nothing);
+    check_cuda(launch(call_of(args, result), memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
+               "launching tilelang", BackendError::Wrote::nothing);
     return result;
   }
 };

@@ -11,7 +11,6 @@ namespace fla::tilelang {
 namespace {
 
 using cuda::Indices;
-using cuda::KdaCall;
 using cuda::Parameters;
 using cuda::Rows;
 using cuda::States;

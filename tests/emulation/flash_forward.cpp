@@ -10,13 +10,12 @@
 #include "backends/flash_kda/plan.cuh"
 #include "backends/flash_kda/route.h"
 #include "backends/flash_kda/segment.cuh"
-#include "fla/ops/kda/cuda/call_of.h"
+#include "fla/ops/kda/call_of.h"
 #include "tests/emulation/tensor_map.h"
 
 namespace fla::emulation {
 namespace {
 
-using cuda::KdaCall;
 using flash_kda::Half16;
 
 constexpr std::int64_t kForeign = 24;  // elements beside a row's own
@@ -46,7 +45,7 @@ class Placed {
 
   const KdaArgs& args() const { return args_; }
   KdaCall call() const {
-    KdaCall call = cuda::call_of(args_, result_);
+    KdaCall call = call_of(args_, result_);
     for (cuda::Indices* indices : {&call.cu_seqlens, &call.read_slots, &call.write_slots})
       indices->on_host = false;
     return call;

@@ -114,10 +114,9 @@ struct Measure {
     prep_tally(at, warp, kept(lane), a, odd);
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
+    if (warp == 0 && lane == 0) store(at + Packet::odd, U2{0, f32_bits(1.0f)});  // plain until prep_odd
     barrier(Barrier::scaling, Prep::threads);
     probe.mark(5);
-
-    if (warp == 0 && lane == 0) store(at + Packet::odd, U2{0, f32_bits(1.0f)});
     return true;
   }
 };

@@ -10,7 +10,8 @@
 #ifdef FLA_HAS_CUDA
 #include "fla/core/cuda_error.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/cuda/call_of.h"
+#include "fla/ops/kda/call_of.h"
+#include "fla/ops/kda/cuda/kda_call.h"
 #endif
 
 namespace fla {
@@ -59,8 +60,8 @@ void check_grid(const KdaArgs& args) {
 
 struct Kernel {
   const char* doing;
-  std::size_t (*workspace)(const cuda::KdaCall& call);
-  cudaError_t (*launch)(const cuda::KdaCall& call, void* workspace, cudaStream_t stream);
+  std::size_t (*workspace)(const KdaCall& call);
+  cudaError_t (*launch)(const KdaCall& call, void* workspace, cudaStream_t stream);
 };
 constexpr Kernel kChunk{"launching chunk_kda", cuda::chunk_workspace, cuda::launch_chunk};
 constexpr Kernel kRecurrent{"launching fused_recurrent_kda", cuda::recurrent_workspace,
@@ -73,12 +74,11 @@ KdaResult run(const KdaArgs& args, const Kernel& kernel) {
   if (args.v.numel() == 0 && !args.final_state.defined() && !args.output_final_state)
     return make_result(args);
   const CurrentDevice current(device.index);
-  const CallWorkspace workspace(args.workspace, kernel.workspace(cuda::call_of(args, {})), device,
-                                args.stream);
+  const CallWorkspace workspace(args.workspace, kernel.workspace(call_of(args, {})), device, args.stream);
   KdaResult result = make_result(args);
-  check_cuda(kernel.launch(cuda::call_of(args, result), workspace.data(),
-                           static_cast<cudaStream_t>(args.stream.handle)),
-             kernel.doing, BackendError::Wrote::nothing);
+  check_cuda(
+      kernel.launch(call_of(args, result), workspace.data(), static_cast<cudaStream_t>(args.stream.handle)),
+      kernel.doing, BackendError::Wrote::nothing);
   return result;
 }
 
@@ -90,7 +90,7 @@ KdaResult recurrent_kda_cuda(const KdaArgs& args) { return run(args, kRecurrent)
 std::size_t workspace_size_cuda(const KdaArgs& args) {
   check_device(args.q.device());
   check_grid(args);
-  const cuda::KdaCall call = cuda::call_of(args, {});
+  const KdaCall call = call_of(args, {});
   return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));
 }
 

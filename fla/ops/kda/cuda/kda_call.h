@@ -21,7 +21,6 @@ using common::Rows;
 using common::Slots;
 using common::slots_of;
 using common::States;
-using fla::KdaCall;
 
 /// Any K and V from 1 to 256, any strides and dtypes, N * HV * ceil(V / 32) below 2^31. Sequences whose read
 /// index is negative get zeros for o and leave the states alone; a negative write index alone only keeps the

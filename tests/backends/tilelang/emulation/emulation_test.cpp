@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/tilelang/tilelang.h"
-#include "fla/ops/kda/cuda/call_of.h"
+#include "fla/ops/kda/call_of.h"
 #include "tests/backends/tilelang/emulation/block.h"
 #include "tests/ops/kda/extremes.h"
 #include "tools/cases/kda_random.h"
@@ -31,7 +31,7 @@ using fla::tilelang::emulated::Schedule;
 KdaResult emulated(const KdaArgs& args, const Schedule& schedule = {}) {
   fla::tilelang::emulated::set_schedule(schedule);
   KdaResult result = fla::make_result(args);
-  fla::cuda::KdaCall call = fla::cuda::call_of(args, result);
+  fla::KdaCall call = fla::call_of(args, result);
   call.cu_seqlens.on_host = call.read_slots.on_host = call.write_slots.on_host = false;
   const std::size_t bytes = fla::tilelang::workspace(call);
   const std::unique_ptr<void, decltype(&std::free)> workspace(std::aligned_alloc(256, bytes), std::free);
