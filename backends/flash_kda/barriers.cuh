@@ -27,14 +27,14 @@ enum class Barrier : std::uint32_t {
   f0_solved = 14,    ///< F0 arrives, F1 waits: F0's rows of T2^T are there
 
   // ---- state and part: two warpgroups hold the state
-  chain = 1,   ///< [2 warpgroups] its four warps learn whether the chunk is plain for all of them
+  chain = 1,   ///< [2 warpgroups] its four warps learn whether the chunk, or the gauge, is plain for all
   chains = 8,  ///< both warpgroups wait: nobody reads the stages that the last state takes
 
   // ---- part alone
   transition = 6,  ///< [2 warpgroups] its four warps wait: its half of P is there
 
   // ---- combine, plan
-  combine = 1,  ///< all threads wait: mbarriers are initialised; the stage is read
+  combine = 1,  ///< all threads wait: A is there, the stage before is read
   plan = 1,     ///< all threads wait for what the step before wrote
 };
 

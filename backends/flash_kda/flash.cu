@@ -1,6 +1,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include "backends/flash_kda/combine.cuh"
 #include "backends/flash_kda/flash.h"
 #include "backends/flash_kda/launch.cuh"
 #include "backends/flash_kda/route.h"
@@ -156,7 +157,7 @@ cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cu
     next.grid = parts_of(items_of(given), route.segments);
     error = given.q.dtype == DType::bf16 ? launch_part_bf16(next, p) : launch_part_f16(next, p);
     if (error != cudaSuccess) return error;
-    next.grid = route.segments > 2 ? 2 * items_of(given) : 0;
+    next.grid = route.segments > 2 ? Combine::blocks * items_of(given) : 0;
     if ((error = launch_combine(next, p)) != cudaSuccess) return error;
   }
   // One CTA a segment: schedule.streams is what a CTA skips to find its next one.

@@ -363,13 +363,6 @@ FLA_DEVICE float bits_f32(std::uint32_t x) { return __uint_as_float(x); }
 FLA_DEVICE std::uint32_t f32_bits(float x) { return __float_as_uint(x); }
 /// The larger one; of a number and NaN the number.
 FLA_DEVICE float max_of(float a, float b) { return fmaxf(a, b); }
-/// The larger magnitude in each half: `most` without signs, x as 16-bit numbers of one format. NaN is the
-/// largest.
-FLA_DEVICE std::uint32_t max_magnitude(std::uint32_t most, std::uint32_t x) {
-  std::uint32_t r;
-  asm("max.u16x2 %0, %1, %2;" : "=r"(r) : "r"(most), "r"(x & 0x7fff7fffu));
-  return r;
-}
 /// Two 16-bit numbers, the first one in the low half. f16 clamps to its largest finite value; NaN stays NaN.
 FLA_DEVICE std::uint32_t pack_f16(float lo, float hi) {
   std::uint32_t r;

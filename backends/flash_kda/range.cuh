@@ -16,10 +16,12 @@
 ///            comes of it times 2^e_q.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. Prep marks the other chunks that it
-/// knows of as `odd`. For the rest a warp of the chain looks at its Y^T / 16 in f16: a chunk is plain when
-/// all numbers are below 2 and one is 2^-11 or larger, which the or of their bits tells. A chunk that is not
-/// plain for one warp leaves the loop after its first products, for all four warps of the warpgroup, because
-/// wgmma is an instruction of all four. It is completed outside, about twice as slowly.
+/// knows of as `odd`; they leave the loop after their first products. For the rest a warp of the chain looks
+/// at its Y^T / 16 in f16: a chunk is plain when all numbers are below 2 and one is 2^-11 or larger, which
+/// the or of their bits tells. Nobody waits for that: the state gets what f16 holds of Y^T / 16, clamped or
+/// rounded, and where that was not all, the chunk leaves the loop before O's last products and the state gets
+/// the rest outside. One warp decides for all four of its warpgroup, because wgmma is an instruction of all
+/// four. A chunk that leaves takes about twice as long.
 ///
 /// S is looked at where an item begins, every 8 chunks, and after every chunk that was not plain. That is
 /// enough: a look passes elements of S / 16 below 2^7, so that a column's norm is below 2^10.5. A plain chunk
@@ -43,10 +45,9 @@ inline constexpr std::uint32_t kInfinity = 0x7f800000;  ///< bits of an f32
 inline constexpr float kNaN = __builtin_nanf("");
 inline constexpr float kWeakestBeta = 0x1p-10f;  ///< of one token of the chunk
 inline constexpr float kStrongestBeta = 2.1f;
-inline constexpr float kWeakestDecay = 1.0001f;                             ///< of 8 tokens
-inline constexpr std::uint32_t kSmallState = 0x0c00, kLargeState = 0x5800;  ///< f16: 2^-12, 2^7
-inline constexpr float kSmallestState = 0x1p-12f, kLargestState = 0x1p7f;   ///< the same
-inline constexpr std::int32_t kLookEvery = 8;                               ///< chunks
+inline constexpr float kWeakestDecay = 1.0001f;                            ///< of 8 tokens
+inline constexpr float kSmallestState = 0x1p-12f, kLargestState = 0x1p7f;  ///< of S / 16
+inline constexpr std::int32_t kLookEvery = 8;                              ///< chunks
 /// Bits of the exponents of f16 pairs, or-ed: one of them is 2 or larger; one is 2^-11 or larger.
 inline constexpr std::uint32_t kLargeFactors = 0x40004000, kFactors = 0x30003000;
 FLA_DEVICE bool are_plain(std::uint32_t bits) {
@@ -84,28 +85,11 @@ FLA_DEVICE void pack_state(const float (&s)[64], std::uint32_t (&a)[32]) {
   for (int i = 0; i < 32; ++i) a[i] = pack_f16(s[2 * i], s[2 * i + 1]);
 }
 
-/// The largest magnitude of a packed state, in f16.
-FLA_DEVICE std::uint32_t most_of_state(const std::uint32_t (&a)[32]) {
-  std::uint32_t most = 0;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) most = max_magnitude(most, a[i]);
-  return largest((most & 0xffff) > most >> 16 ? most & 0xffff : most >> 16);
-}
 /// By how much a gauge has to change so that f16 holds a state. bits: of the largest magnitude that is
 /// finite; lost: there are others. What is not finite is not plain: packed, Inf would be finite.
 FLA_DEVICE std::int32_t change_of_gauge(std::uint32_t bits, bool lost, std::int32_t gauge) {
   const std::int32_t to = bits == 0 ? 0 : clamped(gauge + 7 - exponent_of(bits));
   return clamped((to == 0 && lost ? 1 : to) - gauge);
-}
-/// The same by most_of_state.
-FLA_DEVICE std::int32_t change_of_gauge(std::uint32_t most, const float (&s)[64], std::int32_t gauge) {
-  if (most >= kSmallState && most < kLargeState) return 0;
-  float exact = 0;
-#pragma unroll
-  for (int i = 0; i < 64; ++i) exact = max_of(exact, is_finite(s[i]) ? bits_f32(magnitude_bits(s[i])) : 0);
-  const std::uint32_t bits = largest(f32_bits(exact));
-  if ((bits | most) == 0) return 0;  // zero
-  return change_of_gauge(bits, most >= kLargeState, gauge);
 }
 
 /// Numbers in local memory, for what few chunks need: loops with little code and few registers.
@@ -217,10 +201,11 @@ struct OddValues {
 
 /// Of a chunk that is not plain, nothing being on its way: Y^T / 16 times 2^(gauge - e_b), to be multiplied.
 /// Takes another gauge first: the largest factor gets close to f16's end, so that what is far smaller keeps
-/// its bits; 0 again where the chunk could be plain. Returns by how much it changes.
+/// its bits; 0 again where the chunk could be plain. Returns by how much it changes. `added`: the state has
+/// what f16 holds of Y^T / 16, and wants the rest.
 template <Half16 type>
 FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const Held<float, 32>& y, std::int32_t gauge,
-                              Held<std::uint32_t, 16>& ya) {
+                              bool added, Held<std::uint32_t, 16>& ya) {
   const bool scaled = values.scaled();
   const float unit = scaled ? values.unit() : 1;
   const auto size = [](float x) { return is_finite(x) ? bits_f32(magnitude_bits(x)) : 0; };
@@ -244,8 +229,10 @@ FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const Held<float, 3
     change = clamped(clamped(gauge + 13 - most) - gauge);
   values([&](int i, F2 x) {
     const float factor = power(gauge + change), of_products = unit * power(change);
-    ya.at[i] = pack_f16(less(x.x * factor, y.at[2 * i] * of_products),
-                        less(x.y * factor, y.at[2 * i + 1] * of_products));
+    const F2 there =
+        added ? unpack_f16(pack_f16(less(x.x, y.at[2 * i]), less(x.y, y.at[2 * i + 1]))) : F2{0, 0};
+    ya.at[i] = pack_f16(less(x.x * factor, y.at[2 * i] * of_products) - there.x * power(change),
+                        less(x.y * factor, y.at[2 * i + 1] * of_products) - there.y * power(change));
   });
   return change;
 }

@@ -7,15 +7,12 @@
 ///             of the true first state), and for the segments from 1 on P = what it makes of the identity
 ///             without values. One CTA each: state's chain without O,
 ///                 Y = V - K~ S      S' = diag(gamma) S + K^r^T Y
-///   combine   along an item's segments S_{s+1} = P_s S_s + R_s. A warpgroup for 64 rows of V; S in two f16
-///             parts.
+///   combine   along an item's segments S_{s+1} = P_s S_s + R_s (combine.cuh)
 /// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
 ///
 ///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> three stages
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
-///   combine   P and R of the next three segments by bulk copies -> three stages; R from there into the
-///             accumulators; the sum back
 namespace fla::flash_kda {
 
 struct Part {
@@ -97,6 +94,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       }
 
       std::int32_t gauge = 0;  // range.cuh
+      bool shifted = false;    // a warp of the warpgroup has another one than 0
       Turn<Part::stages> turn;
       const auto multiply = [&](Smem stage, std::uint32_t(&ya)[16], float(&state)[64]) {
         const std::uint64_t kr = mn_major(stage + Part::kr);
@@ -106,8 +104,8 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 #pragma unroll
         for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
         wgmma_commit();
-        wgmma_wait<0>();
-        keep(state);
+      };
+      const auto leave = [&] {
         mbar_arrive(empty + 8 * turn.at);
         turn.next();
       };
@@ -116,10 +114,11 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       for (std::int32_t c = segment.first; c < segment.last;) {
         if (c >= next_look) {
           if (values) settle(s, gauge);
-          next_look = c + (gauge != 0 ? 1 : kLookEvery);
+          shifted = barrier_any(Barrier::chain + wg, 128, gauge != 0);
+          next_look = c + (shifted ? 1 : kLookEvery);
         }
         const std::int32_t last = next_look < segment.last ? next_look : segment.last;
-        bool plain = true;
+        bool plain = true, added = false;
         Held<float, 64> held_s;
         Held<float, 32> held_y;
         for (; c < last; ++c) {
@@ -139,9 +138,9 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 #pragma unroll
           for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
           wgmma_commit();
-          // Whether the chunk is plain. What is not looked at: padding, which is zero, and P.
-          std::uint32_t bits = load_u32(stage + Part::odd) | (gauge != 0 ? kOdd : 0) |
-                               (!values || 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0);
+          // What is not looked at: padding, which is zero, and P.
+          std::uint32_t bits = !values || 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0;
+          const bool known = load_u32(stage + Part::odd) != 0 || shifted;  // not to be plain
           if (values) {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
@@ -158,12 +157,21 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
             ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
             bits |= ya[i];
           }
-          plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
-          if (!plain) {
+          if (known) {
+            plain = false;
             held_s.take(s), held_y.take(y);
             break;
           }
           multiply(stage, ya, s);
+          plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
+          wgmma_wait<0>();
+          keep(s);
+          if (!plain) {
+            held_s.take(s), held_y.take(y);
+            added = true;
+            break;
+          }
+          leave();
         }
         if (plain) continue;
         rarely();
@@ -171,13 +179,16 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
                                          lane};
         Held<std::uint32_t, 16> held_ya;
-        const std::int32_t change = odd_y(odd_values, held_y, gauge, held_ya);
+        const std::int32_t change = odd_y(odd_values, held_y, gauge, added, held_ya);
         gauge += change;
         float x[64];
         std::uint32_t ya[16];
         held_s.give(x), held_ya.give(ya);
         times_power(x, change);
         multiply(stage, ya, x);
+        wgmma_wait<0>();
+        keep(x);
+        leave();
         held_s.take(x), held_s.give(s);
         next_look = ++c;
       }
@@ -204,97 +215,6 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         }
       }
     }
-  }
-}
-
-struct Combine {
-  static constexpr std::uint32_t threads = 128;
-  static constexpr std::uint32_t stages = 3;
-  static constexpr std::uint32_t transition = 0, image = 4 * kTile, stage = 8 * kTile;
-  static constexpr std::uint32_t full = stages * stage;
-  static constexpr std::uint32_t bytes = full + 1024;
-};
-static_assert(Combine::stage - Combine::image == 64 * 4 * Combine::threads);
-
-FLA_DEVICE void combine(const Params& p, Smem smem) {
-  const std::uint32_t tid = thread();
-  let_next_kernel_come();
-  if (tid == 0) {
-    for (std::uint32_t i = 0; i < Combine::stages; ++i) mbar_init(smem + Combine::full + 8 * i, 1);
-    mbar_init_fence();
-  }
-  barrier(Barrier::combine, Combine::threads);
-  wait_for_kernel_before();
-  const std::int32_t index = block() >> 1;
-  const std::uint32_t wg = block() & 1;  // which rows of V: those of that warpgroup elsewhere
-  const Item item = item_of(p, index);
-  const std::int32_t steps = (item.chunks - 1) / p.segments.length - 1;  // segments 1 … steps have a P
-  const auto load = [&](std::int32_t step, std::uint32_t at) {
-    if (tid != 0 || step > steps) return;
-    const Smem stage = smem + at * Combine::stage, full = smem + Combine::full + 8 * at;
-    mbar_expect(full, Combine::stage);
-    bulk_load(stage + Combine::transition, transition_of(p, index, step), Combine::image, full);
-    bulk_load(stage + Combine::image, image_of(p, index, step + 1, wg), Combine::stage - Combine::image,
-              full);
-  };
-  if (steps < 1) return;
-  for (std::uint32_t i = 0; i < Combine::stages; ++i) load(static_cast<std::int32_t>(1 + i), i);
-  Patience patience;
-  Turn<Combine::stages> turn;
-  float s[64];
-  image_load(image_of(p, index, 1, wg), tid, s);
-  for (std::int32_t step = 1; step <= steps; ++step) {
-    const Smem stage = smem + turn.at * Combine::stage;
-    std::uint32_t a[32], rest[32];
-    const auto pack_rest = [&] {
-#pragma unroll
-      for (int i = 0; i < 32; ++i) {
-        const F2 x = unpack_f16(a[i]);
-        rest[i] = pack_f16(s[2 * i] - x.x, s[2 * i + 1] - x.y);
-      }
-    };
-    pack_state(s, a);
-    const std::uint32_t most = most_of_state(a);
-    pack_rest();
-    mbar_wait(smem + Combine::full + 8 * turn.at, turn.phase, patience);
-    warp_sync();
-    const std::int32_t gauge = change_of_gauge(most, s, 0);
-    if (gauge != 0) {
-      rarely();
-#pragma unroll
-      for (int i = 0; i < 64; ++i) s[i] = is_finite(s[i]) ? s[i] * power(gauge) : kNaN;
-      pack_state(s, a);
-      pack_rest();
-    }
-#pragma unroll
-    for (int i = 0; i < 64; ++i) s[i] = load_f32(stage + Combine::image + 4 * (Combine::threads * i + tid));
-    if (gauge != 0) {
-      rarely();
-      times_power(s, gauge);
-    }
-    const std::uint64_t transition = k_major(stage + Combine::transition);
-    keep(a);
-    keep(rest);
-    keep(s);
-    wgmma_fence();
-#pragma unroll
-    for (int kk = 0; kk < 8; ++kk) wgmma_rs<128, 1, 0>(s, a + 4 * kk, transition + k_step(kk, 2 * kTile), 1);
-#pragma unroll
-    for (int kk = 0; kk < 8; ++kk)
-      wgmma_rs<128, 1, 0>(s, rest + 4 * kk, transition + k_step(kk, 2 * kTile), 1);
-    wgmma_commit();
-    wgmma_wait<0>();
-    keep(s);
-    keep(a);
-    keep(rest);
-    if (gauge != 0) {
-      rarely();
-      times_power(s, -gauge);
-    }
-    barrier(Barrier::combine, Combine::threads);  // everybody has read the stage
-    load(step + static_cast<std::int32_t>(Combine::stages), turn.at);
-    turn.next();
-    image_store(image_of(p, index, step + 1, wg), tid, s);
   }
 }
 

@@ -511,18 +511,22 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     };
 
     std::int32_t gauge = 0;  // range.cuh
+    bool shifted = false;    // a warp of the warpgroup has another one than 0
     // The second half of a chunk, on both paths: its last products, and what leaves.
-    const auto multiply = [&](Smem later, std::uint32_t(&ya)[16], std::uint32_t(&v)[16], float(&state)[64],
-                              float(&o)[32]) {
-      const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
+    const auto multiply_y = [&](Smem later, std::uint32_t(&ya)[16], float(&state)[64]) {
+      const std::uint64_t kr = mn_major(later + State::kr);
       keep(ya);
-      keep(v);
       keep(state);
-      keep(o);
       wgmma_fence();
 #pragma unroll
       for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
       wgmma_commit();
+    };
+    const auto multiply_v = [&](Smem later, std::uint32_t(&v)[16], float(&o)[32]) {
+      const std::uint64_t b = k_major(later + State::b);
+      keep(v);
+      keep(o);
+      wgmma_fence();
 #pragma unroll
       for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
       wgmma_commit();
@@ -541,10 +545,11 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     for (std::int32_t c = begin; c < end;) {
       if (c >= next_look) {
         settle(s, gauge);
-        next_look = c + (gauge != 0 ? 1 : kLookEvery);
+        shifted = barrier_any(Barrier::chain + wg, 128, gauge != 0);
+        next_look = c + (shifted ? 1 : kLookEvery);
       }
       const std::int32_t last = next_look < end ? next_look : end;
-      bool plain = true;
+      bool plain = true, added = false;
       Held<float, 64> held_s;
       Held<float, 32> held_o, held_y;
       for (; c < last; ++c, ++number) {
@@ -570,6 +575,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           wgmma_rs<128, 1, 0>(yo, a + 4 * kk, qk + k_step(kk, 2 * kTile), kk > 0);
         wgmma_commit();
         probe.mark(2);
+        const bool known = load_u32(stage + State::odd) != 0 || shifted;  // not to be plain
         if (c > begin) write_o(number - 1);
         mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
         warp_sync();
@@ -587,9 +593,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         probe.mark(5);
         // V comes as late as it is wanted: earlier it would take registers.
         std::uint32_t v[16], ya[16];  // V^T, pairs (token, token + 1); Y^T
-        // Whether the chunk is plain. What is not looked at: padding, which is zero.
-        std::uint32_t bits = load_u32(stage + State::odd) | (gauge != 0 ? kOdd : 0) |
-                             (64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0);
+        // What is not looked at: padding, which is zero.
+        std::uint32_t bits = 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0;
         const Smem values = stage + State::v + wg * kTile + fragment();
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -603,12 +608,21 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           }
           warp_sync();  // otherwise ptxas 13.0 runs out of registers
         }
-        plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
-        if (!plain) {
+        if (known) {
+          plain = false;
           held_s.take(s), held_o.take(o), held_y.take(y);
           break;
         }
-        multiply(later, ya, v, s, o);
+        multiply_y(later, ya, s);  // meanwhile: is it plain for all four warps?
+        plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
+        if (!plain) {
+          wgmma_wait<0>();
+          keep(s);
+          held_s.take(s), held_o.take(o), held_y.take(y);
+          added = true;
+          break;
+        }
+        multiply_v(later, v, o);
         probe.mark(4);
         mbar_arrive(smem + State::first_empty + 8 * first.at);
         probe.mark(6);
@@ -626,7 +640,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         const OddValues<type> values{stage + State::v + wg * kTile + fragment(), stage + State::odd, true,
                                      kept(lane)};
         Held<std::uint32_t, 16> held_ya, held_v;
-        const std::int32_t change = odd_y(values, held_y, gauge, held_ya);
+        const std::int32_t change = odd_y(values, held_y, gauge, added, held_ya);
         gauge += change;
         odd_v(values, gauge, held_v);
         float lost[2];
@@ -639,7 +653,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
 #pragma unroll
         for (int i = 0; i < 32; ++i)
           if (static_cast<float>(values.token(i >> 1) + (i & 1)) >= lost[i >> 1 & 1]) o[i] = kNaN;
-        multiply(later, ya, v, x, o);
+        multiply_y(later, ya, x);
+        multiply_v(later, v, o);
         wgmma_wait<0>();
         keep(x);
         keep(o);

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "backends/flash_kda/combine.cuh"
 #include "backends/flash_kda/forward.cuh"
 #include "backends/flash_kda/plan.cuh"
 #include "backends/flash_kda/route.h"
@@ -275,7 +276,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
            .resident = 2});
     if (route.segments > 2)
       add({.name = "combine",
-           .blocks = static_cast<std::uint32_t>(2 * items),
+           .blocks = flash_kda::Combine::blocks * static_cast<std::uint32_t>(items),
            .threads = flash_kda::Combine::threads,
            .shared_bytes = flash_kda::Combine::bytes,
            .body = [&](Smem smem) { flash_kda::combine(params, smem); }});

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -122,8 +123,8 @@ TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
          {"warp_sync", "role_fold.cuh", 5, kLanes},
          {"warp_sync", "role_carry.cuh", 1, kLanes},
          {"warp_sync", "state.cuh", 9, kLanes},
-         {"barrier", "state.cuh", 2,
-          "only where first and last states have other axes; where V is out of the ordinary"},
+         {"barrier", "state.cuh", 3,
+          "only where first and last states have other axes; where V or a state is out of the ordinary"},
          {"fence_async", "role_fold.cuh", 1, "the fence before the pairs would do"},
          {"bulk_wait", "state.cuh", 2, end},
          {"bulk_wait_read", "state.cuh", 2, end},
@@ -178,12 +179,19 @@ TEST(FlashKdaSteps, AreAllNeededWithOddValues) {
     }
   };
   check(forward, {}, passed());
-  const ForwardResult whole = run(forward);
-  int unseen = 0;
-  for (const Step& step : whole.steps)
-    if (step.instruction == "barrier" && step.file == "state.cuh")
-      unseen += is_seen(forward, {.without = &step, .stop_at_first = true}, whole) ? 0 : 1;
-  EXPECT_LE(unseen, 1) << "of barriers that plain values take too; one is for states with other axes";
+  const auto unseen_barriers = [](const Forward& odd, std::string_view file) {
+    const ForwardResult whole = run(odd);
+    int unseen = 0;
+    for (const Step& step : whole.steps)
+      if (step.instruction == "barrier" && step.file == file)
+        unseen += is_seen(odd, {.without = &step, .stop_at_first = true}, whole) ? 0 : 1;
+    return unseen;
+  };
+  // Of barriers that plain values take too:
+  EXPECT_LE(unseen_barriers(forward, "state.cuh"), 1) << "one is for states with other axes";
+  forward.segments = 4;
+  EXPECT_EQ(unseen_barriers(forward, "segment.cuh"), 0);
+  EXPECT_EQ(unseen_barriers(forward, "combine.cuh"), 0);
 }
 
 /// Long segments fill their stages again and again, and many of them let combine fill its own again too.
@@ -192,8 +200,10 @@ TEST(FlashKdaSteps, AreAllNeededInSegments) {
   two.spec.options.lower_bound.reset();
   two.spec.data = KdaData::slow;
   two.segments = 2;
-  const std::vector<Harmless> harmless{{"warp_sync", "segment.cuh", 2, kLanes},
-                                       {"barrier", "segment.cuh", 1, "only where V is out of the ordinary"}};
+  const std::vector<Harmless> harmless{
+      {"warp_sync", "segment.cuh", 2, kLanes},
+      {"warp_sync", "combine.cuh", 1, kLanes},
+      {"barrier", "segment.cuh", 2, "only where V or a state is out of the ordinary"}};
   check(two, harmless, passed());
   Forward seven = two;
   seven.spec.T = 448;

@@ -32,12 +32,6 @@ inline std::uint32_t pack_f16(float low, float high) { return packed(f16_clamped
 inline std::uint32_t pack_bf16(float low, float high) {
   return packed(from_float<bf16>(low).bits, from_float<bf16>(high).bits);
 }
-inline std::uint32_t max_magnitude(std::uint32_t most, std::uint32_t x) {
-  const auto larger = [&](int which) {
-    return std::max(half_of(most, which), static_cast<std::uint16_t>(half_of(x, which) & 0x7fff));
-  };
-  return packed(larger(0), larger(1));
-}
 /// Not clamped.
 inline std::uint32_t scale_f16(std::uint32_t x, float s) {
   const float factor = to_float(from_float<f16>(s));

@@ -179,7 +179,6 @@ FLA_DEVICE std::uint32_t transposed(std::uint32_t x, FLA_SITE) {
 // ---- numbers
 
 using emulation::ex2;
-using emulation::max_magnitude;
 using emulation::pack_bf16;
 using emulation::pack_f16;
 using emulation::rcp;
