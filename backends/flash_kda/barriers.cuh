@@ -27,7 +27,6 @@ enum class Barrier : std::uint32_t {
   f0_solved = 14,    ///< F0 arrives, F1 waits: F0's rows of T2^T are there
 
   // ---- state and part: two warpgroups hold the state
-  chain = 1,   ///< [2 warpgroups] its four warps learn whether the chunk, or the gauge, is plain for all
   chains = 8,  ///< both warpgroups wait: nobody reads the stages that the last state takes
 
   // ---- part alone

@@ -88,17 +88,6 @@ FLA_DEVICE void barrier(Barrier id, std::uint32_t threads) {
 FLA_DEVICE void barrier_arrive(Barrier id, std::uint32_t threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<std::uint32_t>(id)), "r"(threads) : "memory");
 }
-/// A barrier at which all learn whether x is true for any of them.
-FLA_DEVICE bool barrier_any(Barrier id, std::uint32_t threads, bool x) {
-  std::uint32_t result;
-  asm volatile(
-      "{\n.reg .pred mine, any;\nsetp.ne.u32 mine, %3, 0;\nbar.red.or.pred any, %1, %2, mine;\n"
-      "selp.u32 %0, 1, 0, any;\n}"
-      : "=r"(result)
-      : "r"(static_cast<std::uint32_t>(id)), "r"(threads), "r"(x ? 1u : 0u)
-      : "memory");
-  return result != 0;
-}
 template <int count>
 FLA_DEVICE void registers_down() {
   cutlass::arch::warpgroup_reg_dealloc<count>();
@@ -385,6 +374,33 @@ FLA_DEVICE F2 unpack_f16(std::uint32_t x) {
 FLA_DEVICE std::uint32_t scale_f16(std::uint32_t x, float s) {
   const __half2 r = __hmul2(*reinterpret_cast<const __half2*>(&x), __float2half2_rn(s));
   return *reinterpret_cast<const std::uint32_t*>(&r);
+}
+
+/// Zeros, unless `kept`. A branch that leaves the numbers in their registers: ptxas's own copies them.
+FLA_DEVICE void clear_unless(bool is_kept, std::uint32_t (&x)[16]) {
+  asm volatile(
+      "{\n.reg .pred stay;\nsetp.ne.u32 stay, %16, 0;\n@stay bra done;\n"
+      "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, "
+      "0; mov.b32 %7, 0; mov.b32 %8, 0; mov.b32 %9, 0; mov.b32 %10, 0; mov.b32 %11, 0; mov.b32 %12, 0; "
+      "mov.b32 %13, 0; mov.b32 %14, 0; mov.b32 %15, 0;\ndone:\n}"
+      : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3]), "+r"(x[4]), "+r"(x[5]), "+r"(x[6]), "+r"(x[7]),
+        "+r"(x[8]), "+r"(x[9]), "+r"(x[10]), "+r"(x[11]), "+r"(x[12]), "+r"(x[13]), "+r"(x[14]), "+r"(x[15])
+      : "r"(is_kept ? 1u : 0u));
+}
+FLA_DEVICE void clear_unless(bool is_kept, std::uint32_t (&x)[16], std::uint32_t (&y)[16]) {
+  asm volatile(
+      "{\n.reg .pred stay;\nsetp.ne.u32 stay, %32, 0;\n@stay bra done;\n"
+      "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, "
+      "0; mov.b32 %7, 0; mov.b32 %8, 0; mov.b32 %9, 0; mov.b32 %10, 0; mov.b32 %11, 0; mov.b32 %12, 0; "
+      "mov.b32 %13, 0; mov.b32 %14, 0; mov.b32 %15, 0; mov.b32 %16, 0; mov.b32 %17, 0; mov.b32 %18, 0; "
+      "mov.b32 %19, 0; mov.b32 %20, 0; mov.b32 %21, 0; mov.b32 %22, 0; mov.b32 %23, 0; mov.b32 %24, 0; "
+      "mov.b32 %25, 0; mov.b32 %26, 0; mov.b32 %27, 0; mov.b32 %28, 0; mov.b32 %29, 0; mov.b32 %30, 0; "
+      "mov.b32 %31, 0;\ndone:\n}"
+      : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3]), "+r"(x[4]), "+r"(x[5]), "+r"(x[6]), "+r"(x[7]),
+        "+r"(x[8]), "+r"(x[9]), "+r"(x[10]), "+r"(x[11]), "+r"(x[12]), "+r"(x[13]), "+r"(x[14]), "+r"(x[15]),
+        "+r"(y[0]), "+r"(y[1]), "+r"(y[2]), "+r"(y[3]), "+r"(y[4]), "+r"(y[5]), "+r"(y[6]), "+r"(y[7]),
+        "+r"(y[8]), "+r"(y[9]), "+r"(y[10]), "+r"(y[11]), "+r"(y[12]), "+r"(y[13]), "+r"(y[14]), "+r"(y[15])
+      : "r"(is_kept ? 1u : 0u));
 }
 
 // ---- Tensor cores

@@ -16,12 +16,12 @@
 ///            comes of it times 2^e_q.
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. Prep marks the other chunks that it
-/// knows of as `odd`; they leave the loop after their first products. For the rest a warp of the chain looks
-/// at its Y^T / 16 in f16: a chunk is plain when all numbers are below 2 and one is 2^-11 or larger, which
-/// the or of their bits tells. Nobody waits for that: the state gets what f16 holds of Y^T / 16, clamped or
-/// rounded, and where that was not all, the chunk leaves the loop before O's last products and the state gets
-/// the rest outside. One warp decides for all four of its warpgroup, because wgmma is an instruction of all
-/// four. A chunk that leaves takes about twice as long.
+/// knows of as `odd`. For the rest a warp of the chain looks at its Y^T / 16 in f16: a chunk is plain when
+/// all numbers are below 2 and one is 2^-11 or larger, which the or of their bits tells. No product waits for
+/// that. A thread whose numbers are not all below 2 gives zeros to wgmma, an instruction of four warps, and
+/// a warp for which the chunk is not plain adds the rest by itself (mma) when the products are there, outside
+/// of the loop: factors that were zeros, and what f16 does not hold of small ones. That takes about twice as
+/// long.
 ///
 /// S is looked at where an item begins, every 8 chunks, and after every chunk that was not plain. That is
 /// enough: a look passes elements of S / 16 below 2^7, so that a column's norm is below 2^10.5. A plain chunk
@@ -103,6 +103,11 @@ struct Held {
   FLA_DEVICE void give(T (&x)[count]) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) x[i] = at[i];
+  }
+  template <class Body>
+  FLA_DEVICE void map(Body&& body) {
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) at[i] = body(i, at[i]);
   }
 };
 
@@ -201,8 +206,8 @@ struct OddValues {
 
 /// Of a chunk that is not plain, nothing being on its way: Y^T / 16 times 2^(gauge - e_b), to be multiplied.
 /// Takes another gauge first: the largest factor gets close to f16's end, so that what is far smaller keeps
-/// its bits; 0 again where the chunk could be plain. Returns by how much it changes. `added`: the state has
-/// what f16 holds of Y^T / 16, and wants the rest.
+/// its bits; 0 again where the chunk could be plain. Returns by how much it changes. `added`: the thread's
+/// factors have been multiplied as f16 holds them, and the rest is wanted.
 template <Half16 type>
 FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const Held<float, 32>& y, std::int32_t gauge,
                               bool added, Held<std::uint32_t, 16>& ya) {
@@ -238,11 +243,54 @@ FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const Held<float, 3
 }
 /// Then V^T times 2^(gauge - e_b), 0 for what is not finite.
 template <Half16 type>
-FLA_DEVICE void odd_v(const OddValues<type>& values, std::int32_t gauge, Held<std::uint32_t, 16>& v) {
+FLA_DEVICE void odd_v(const OddValues<type>& values, std::int32_t gauge, bool added,
+                      Held<std::uint32_t, 16>& v) {
   values([&](int i, F2 x) {
-    const auto scaled = [&](float value) { return is_finite(value) ? value * power(gauge) : 0; };
-    v.at[i] = pack_f16(scaled(x.x), scaled(x.y));
+    const F2 there = added ? unpack_f16(pack_f16(x.x, x.y)) : F2{0, 0};
+    const auto scaled = [&](float value, float less) {
+      return is_finite(value) ? (value - less) * power(gauge) : 0;
+    };
+    v.at[i] = pack_f16(scaled(x.x, there.x), scaled(x.y, there.y));
   });
+}
+
+/// B of add_products, 16 x 16 from k on and from n on, in tiles with rows k, a half of n each.
+struct RowsOfK {
+  Smem at;
+  FLA_DEVICE void operator()(std::uint32_t (&b)[4], std::uint32_t k, std::uint32_t n,
+                             std::uint32_t lane) const {
+    ldmatrix_trans(b, fragment_a(at + n / 64 * kTile, k, lane) ^ (2 * (n & 63)));
+  }
+};
+/// The same in a tile with rows n.
+struct RowsOfN {
+  Smem at;
+  FLA_DEVICE void operator()(std::uint32_t (&b)[4], std::uint32_t k, std::uint32_t n,
+                             std::uint32_t lane) const {
+    ldmatrix(b, fragment_b(at, n, lane) ^ (2 * k));
+  }
+};
+/// D = 2^change D + A B for the 16 rows of one warp: what wgmma adds for all four.
+template <int count, class B>
+FLA_DEVICE void add_products(Held<float, count>& d, std::int32_t change, const Held<std::uint32_t, 16>& a,
+                             std::uint32_t lane, const B& load_b) {
+#pragma unroll 1
+  for (int n = 0; n < count / 8; ++n) {
+    float c[2][4];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) c[i >> 2][i & 3] = d.at[8 * n + i] * power(change);
+#pragma unroll 1
+    for (int k = 0; k < 4; ++k) {
+      std::uint32_t b[4], left[4];
+      load_b(b, 16 * k, 16 * n, lane);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) left[i] = a.at[4 * k + i];
+      mma<Half16::f16>(c[0], left, b[0], b[1]);
+      mma<Half16::f16>(c[1], left, b[2], b[3]);
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) d.at[8 * n + i] = c[i >> 2][i & 3];
+  }
 }
 
 }  // namespace fla::flash_kda

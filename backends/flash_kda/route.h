@@ -22,7 +22,7 @@ struct Costs {
   double start = 5.0;          ///< of a chain: its first state, the first packet
   double start_beside = 4.4;   ///< the same while prep runs beside it
   double part = 0.88;          ///< of one chunk of a segment by itself
-  double combine = 1.2;        ///< of one segment
+  double combine = 0.35;       ///< of one segment
   double launch = 1.5;         ///< of one more kernel
   double traffic = 0.0217;     ///< of one packet with V and O through memory, all SMs at it
 };

@@ -94,17 +94,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       }
 
       std::int32_t gauge = 0;  // range.cuh
-      bool shifted = false;    // a warp of the warpgroup has another one than 0
       Turn<Part::stages> turn;
-      const auto multiply = [&](Smem stage, std::uint32_t(&ya)[16], float(&state)[64]) {
-        const std::uint64_t kr = mn_major(stage + Part::kr);
-        keep(ya);
-        keep(state);
-        wgmma_fence();
-#pragma unroll
-        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
-        wgmma_commit();
-      };
       const auto leave = [&] {
         mbar_arrive(empty + 8 * turn.at);
         turn.next();
@@ -114,8 +104,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       for (std::int32_t c = segment.first; c < segment.last;) {
         if (c >= next_look) {
           if (values) settle(s, gauge);
-          shifted = barrier_any(Barrier::chain + wg, 128, gauge != 0);
-          next_look = c + (shifted ? 1 : kLookEvery);
+          next_look = c + (gauge != 0 ? 1 : kLookEvery);
         }
         const std::int32_t last = next_look < segment.last ? next_look : segment.last;
         bool plain = true, added = false;
@@ -140,7 +129,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
           wgmma_commit();
           // What is not looked at: padding, which is zero, and P.
           std::uint32_t bits = !values || 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0;
-          const bool known = load_u32(stage + Part::odd) != 0 || shifted;  // not to be plain
+          const bool known = load_u32(stage + Part::odd) != 0 || gauge != 0;  // not to be plain
           if (values) {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
@@ -157,18 +146,20 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
             ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
             bits |= ya[i];
           }
-          if (known) {
-            plain = false;
-            held_s.take(s), held_y.take(y);
-            break;
-          }
-          multiply(stage, ya, s);
-          plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
+          added = !known && (bits & kLargeFactors) == 0;
+          clear_unless(added, ya);
+          const std::uint64_t kr = mn_major(stage + Part::kr);
+          keep(ya);
+          keep(s);
+          wgmma_fence();
+#pragma unroll
+          for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
+          wgmma_commit();
+          plain = !known && are_plain(bits_of_all(bits));
           wgmma_wait<0>();
           keep(s);
           if (!plain) {
             held_s.take(s), held_y.take(y);
-            added = true;
             break;
           }
           leave();
@@ -181,15 +172,9 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         Held<std::uint32_t, 16> held_ya;
         const std::int32_t change = odd_y(odd_values, held_y, gauge, added, held_ya);
         gauge += change;
-        float x[64];
-        std::uint32_t ya[16];
-        held_s.give(x), held_ya.give(ya);
-        times_power(x, change);
-        multiply(stage, ya, x);
-        wgmma_wait<0>();
-        keep(x);
+        add_products(held_s, change, held_ya, lane, RowsOfK{stage + Part::kr});
         leave();
-        held_s.take(x), held_s.give(s);
+        held_s.give(s);
         next_look = ++c;
       }
       if (gauge != 0) {

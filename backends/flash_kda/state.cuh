@@ -511,26 +511,6 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     };
 
     std::int32_t gauge = 0;  // range.cuh
-    bool shifted = false;    // a warp of the warpgroup has another one than 0
-    // The second half of a chunk, on both paths: its last products, and what leaves.
-    const auto multiply_y = [&](Smem later, std::uint32_t(&ya)[16], float(&state)[64]) {
-      const std::uint64_t kr = mn_major(later + State::kr);
-      keep(ya);
-      keep(state);
-      wgmma_fence();
-#pragma unroll
-      for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(state, ya + 4 * kk, kr + mn_step(kk), 1);
-      wgmma_commit();
-    };
-    const auto multiply_v = [&](Smem later, std::uint32_t(&v)[16], float(&o)[32]) {
-      const std::uint64_t b = k_major(later + State::b);
-      keep(v);
-      keep(o);
-      wgmma_fence();
-#pragma unroll
-      for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
-      wgmma_commit();
-    };
     const auto finish = [&](float(&o)[32]) {
       probe.mark(7);
       mbar_arrive(smem + State::rest_empty + 8 * rest.at);
@@ -545,11 +525,10 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
     for (std::int32_t c = begin; c < end;) {
       if (c >= next_look) {
         settle(s, gauge);
-        shifted = barrier_any(Barrier::chain + wg, 128, gauge != 0);
-        next_look = c + (shifted ? 1 : kLookEvery);
+        next_look = c + (gauge != 0 ? 1 : kLookEvery);
       }
       const std::int32_t last = next_look < end ? next_look : end;
-      bool plain = true, added = false;
+      bool plain = true, added = false;  // added: the products have the thread's factors
       Held<float, 64> held_s;
       Held<float, 32> held_o, held_y;
       for (; c < last; ++c, ++number) {
@@ -575,7 +554,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           wgmma_rs<128, 1, 0>(yo, a + 4 * kk, qk + k_step(kk, 2 * kTile), kk > 0);
         wgmma_commit();
         probe.mark(2);
-        const bool known = load_u32(stage + State::odd) != 0 || shifted;  // not to be plain
+        const bool known = uniform(load_u32(stage + State::odd)) != 0 || gauge != 0;  // not to be plain
         if (c > begin) write_o(number - 1);
         mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
         warp_sync();
@@ -608,33 +587,37 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
           }
           warp_sync();  // otherwise ptxas 13.0 runs out of registers
         }
-        if (known) {
-          plain = false;
-          held_s.take(s), held_o.take(o), held_y.take(y);
-          break;
-        }
-        multiply_y(later, ya, s);  // meanwhile: is it plain for all four warps?
-        plain = !barrier_any(Barrier::chain + wg, 128, !are_plain(bits_of_all(bits)));
-        if (!plain) {
-          wgmma_wait<0>();
-          keep(s);
-          held_s.take(s), held_o.take(o), held_y.take(y);
-          added = true;
-          break;
-        }
-        multiply_v(later, v, o);
+        added = !known && (bits & kLargeFactors) == 0;
+        clear_unless(added, ya, v);
+        const std::uint64_t kr = mn_major(later + State::kr), b = k_major(later + State::b);
+        keep(ya);
+        keep(v);
+        keep(s);
+        keep(o);
+        wgmma_fence();
+#pragma unroll
+        for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
+        wgmma_commit();
+#pragma unroll
+        for (int kk = 0; kk < 4; ++kk) wgmma_rs<64, 1, 0>(o, v + 4 * kk, b + k_step(kk), 1);
+        wgmma_commit();
         probe.mark(4);
-        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        plain = !known && are_plain(bits_of_all(bits));
+        if (plain) mbar_arrive(smem + State::first_empty + 8 * first.at);
         probe.mark(6);
         wgmma_wait<0>();
         keep(s);
         keep(o);
+        if (!plain) {
+          held_s.take(s), held_o.take(o), held_y.take(y);
+          break;
+        }
         finish(o);
       }
       if (plain) continue;
       rarely();
-      {  // Completes a chunk that is not plain. Outside of the loop, and with the state through memory:
-         // otherwise ptxas moves registers of the state in every plain chunk.
+      {  // Completes a chunk that is not plain, for this warp alone. Outside of the loop, and with the state
+         // through memory: otherwise ptxas moves registers of the state in every plain chunk.
         const Smem stage = smem + State::first * first.at,
                    later = smem + State::rest_at + State::rest * rest.at;
         const OddValues<type> values{stage + State::v + wg * kTile + fragment(), stage + State::odd, true,
@@ -642,32 +625,22 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
         Held<std::uint32_t, 16> held_ya, held_v;
         const std::int32_t change = odd_y(values, held_y, gauge, added, held_ya);
         gauge += change;
-        odd_v(values, gauge, held_v);
+        odd_v(values, gauge, added, held_v);
+        add_products(held_s, change, held_ya, kept(lane), RowsOfK{later + State::kr});
         float lost[2];
         values.find_lost(lost);
-        float x[64], o[32];
-        std::uint32_t ya[16], v[16];
-        held_s.give(x), held_o.give(o), held_ya.give(ya), held_v.give(v);
-        times_power(x, change);
-        times_power(o, change);
-#pragma unroll
-        for (int i = 0; i < 32; ++i)
-          if (static_cast<float>(values.token(i >> 1) + (i & 1)) >= lost[i >> 1 & 1]) o[i] = kNaN;
-        multiply_y(later, ya, x);
-        multiply_v(later, v, o);
-        wgmma_wait<0>();
-        keep(x);
-        keep(o);
-        held_s.take(x);
-        times_power(o, -gauge);
-        if (values.scaled()) {
-#pragma unroll
-          for (int i = 0; i < 16; ++i) {
-            const F2 scale = values.scale(i, Packet::o_scale);
-            o[2 * i] *= scale.x, o[2 * i + 1] *= scale.y;
-          }
-        }
+        held_o.map([&](int i, float x) {
+          return static_cast<float>(values.token(i >> 1) + (i & 1)) >= lost[i >> 1 & 1] ? kNaN : x;
+        });
+        add_products(held_o, change, held_v, kept(lane), RowsOfN{later + State::b});
+        const bool scaled = values.scaled();
+        held_o.map([&](int i, float x) {
+          const F2 scale = scaled ? values.scale(i >> 1, Packet::o_scale) : F2{1, 1};
+          return x * power(-gauge) * ((i & 1) != 0 ? scale.y : scale.x);
+        });
         mbar_arrive(smem + State::first_empty + 8 * first.at);
+        float o[32];
+        held_o.give(o);
         finish(o);
         ++c, ++number;
         next_look = c;

@@ -184,8 +184,9 @@ void end_barrier(Meeting& meeting) {
   meeting.gone = {};
 }
 
-template <class Act>
-void barrier(std::uint32_t id, std::uint32_t threads, Site site, const Act& act) {
+}  // namespace
+
+void barrier(std::uint32_t id, std::uint32_t threads, Site site) {
   if (machine().leaves_out("barrier", site)) return;
   Meeting& meeting = named_barrier(id, threads, site);
   if (!meeting.here.empty()) {  // bar.sync is the aligned form
@@ -196,28 +197,7 @@ void barrier(std::uint32_t id, std::uint32_t threads, Site site, const Act& act)
                                         " waits at another place (" + text_of(first.wait.site) + ")");
   }
   machine().meet(meeting, name_of_barrier(id), threads, meeting.instruction ? meeting.arrived : 0, self(),
-                 site, [&](const std::vector<Thread*>&) {
-                   end_barrier(meeting);
-                   act();
-                 });
-}
-
-}  // namespace
-
-void barrier(std::uint32_t id, std::uint32_t threads, Site site) {
-  barrier(id, threads, site, [] {});
-}
-
-bool barrier_any(std::uint32_t id, std::uint32_t threads, bool x, Site site) {
-  if (machine().leaves_out("barrier", site)) return x;
-  Block& block = *self().block;
-  named_barrier(id, threads, site);  // that it is one
-  block.votes.at(id) = block.votes.at(id) || x;
-  barrier(id, threads, site, [&] {
-    block.results.at(id) = block.votes.at(id);
-    block.votes.at(id) = false;
-  });
-  return block.results.at(id);
+                 site, [&](const std::vector<Thread*>&) { end_barrier(meeting); });
 }
 
 void barrier_arrive(std::uint32_t id, std::uint32_t threads, Site site) {

@@ -28,8 +28,6 @@ float shuffle_xor(float x, int mask, Site site);
 std::int32_t shuffle(std::int32_t x, std::uint32_t from, Site site);
 std::uint32_t from_first_lane(std::uint32_t x, Site site);
 void barrier(std::uint32_t id, std::uint32_t threads, Site site);
-/// All learn whether x is true for any of them.
-bool barrier_any(std::uint32_t id, std::uint32_t threads, bool x, Site site);
 /// Arrives and goes on.
 void barrier_arrive(std::uint32_t id, std::uint32_t threads, Site site);
 void wait_for_kernel_before(Site site);

@@ -94,7 +94,6 @@ struct Block {
   std::map<std::uint32_t, Mbarrier> mbarriers{};
   std::map<std::uint32_t, Knowledge> counters{};  ///< what was released with those in shared memory
   std::array<Meeting, 16> barriers{};
-  std::array<bool, 16> votes{}, results{};  ///< of barrier_any: of this round, of the last one
   std::vector<Meeting> warps{}, warpgroups{};
   std::vector<std::unique_ptr<Thread>> threads{};
 };

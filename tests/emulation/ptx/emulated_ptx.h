@@ -48,9 +48,6 @@ FLA_DEVICE std::uint32_t bits_of_all(std::uint32_t x, FLA_SITE) {
 FLA_DEVICE void barrier(Barrier id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier(static_cast<std::uint32_t>(id), threads, {file, line});
 }
-FLA_DEVICE bool barrier_any(Barrier id, std::uint32_t threads, bool x, FLA_SITE) {
-  return emulation::barrier_any(static_cast<std::uint32_t>(id), threads, x, {file, line});
-}
 FLA_DEVICE void barrier_arrive(Barrier id, std::uint32_t threads, FLA_SITE) {
   emulation::barrier_arrive(static_cast<std::uint32_t>(id), threads, {file, line});
 }
@@ -183,6 +180,13 @@ using emulation::pack_bf16;
 using emulation::pack_f16;
 using emulation::rcp;
 using emulation::scale_f16;
+FLA_DEVICE void clear_unless(bool is_kept, std::uint32_t (&x)[16]) {
+  for (std::uint32_t& number : x) number = is_kept ? number : 0;
+}
+FLA_DEVICE void clear_unless(bool is_kept, std::uint32_t (&x)[16], std::uint32_t (&y)[16]) {
+  clear_unless(is_kept, x);
+  clear_unless(is_kept, y);
+}
 FLA_DEVICE float rsqrt_of(float x) { return emulation::rsqrt(x); }
 FLA_DEVICE float max_of(float a, float b) { return std::fmax(a, b); }
 FLA_DEVICE float fma_of(float a, float b, float c) { return std::fma(a, b, c); }
