@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tests/backends/flash_kda/flash_test.h"
+#include "tests/ops/kda/extremes.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"
 
@@ -90,6 +91,16 @@ TEST_F(FlashKdaIsRight, ForAnyNumberOfTokens) {
   for (const std::int64_t T : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 257}) {
     for (const DType dtype : {DType::bf16, DType::f16})
       expect_within(kUsual, make_kda_case({.B = 2, .T = T, .H = 1, .K = 128, .V = 128, .dtype = dtype}).args);
+  }
+}
+
+/// As exactly as for plain numbers: f16's range is nobody's business but the kernels'.
+TEST_F(FlashKdaIsRight, AtEveryMagnitude) {
+  for (const fla_test::Magnitude& magnitude : fla_test::magnitudes_of(DType::bf16)) {
+    SCOPED_TRACE(magnitude.name);
+    const KdaCase made = make_kda_case({.T = 512, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16});
+    fla_test::apply(magnitude, made.args);
+    expect_within(kUsual, made.args);
   }
 }
 
