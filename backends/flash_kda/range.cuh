@@ -92,7 +92,8 @@ FLA_DEVICE std::int32_t change_of_gauge(std::uint32_t bits, bool lost, std::int3
   return clamped((to == 0 && lost ? 1 : to) - gauge);
 }
 
-/// Numbers in local memory, for what few chunks need: loops with little code and few registers.
+/// Numbers on their way through local memory, to the code for what few chunks need and back: in between they
+/// have other registers than in the loop, which ptxas then leaves alone.
 template <class T, int count>
 struct Held {
   volatile T at[count];
@@ -103,11 +104,6 @@ struct Held {
   FLA_DEVICE void give(T (&x)[count]) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) x[i] = at[i];
-  }
-  template <class Body>
-  FLA_DEVICE void map(Body&& body) {
-#pragma unroll 1
-    for (int i = 0; i < count; ++i) at[i] = body(i, at[i]);
   }
 };
 
@@ -129,7 +125,7 @@ FLA_DEVICE void settle(float (&s)[64], std::int32_t& gauge) {
   held.take(s);
   float most = 0;
   bool lost = false;
-#pragma unroll 1
+#pragma unroll 16
   for (int i = 0; i < 64; ++i) {
     const float x = held.at[i];
     if (is_finite(x)) most = max_of(most, bits_f32(magnitude_bits(x)));
@@ -140,7 +136,7 @@ FLA_DEVICE void settle(float (&s)[64], std::int32_t& gauge) {
   if (!lost && (bits == 0 || (bits >= f32_bits(kSmallestState) && bits < f32_bits(kLargestState)))) return;
   const std::int32_t change = change_of_gauge(bits, lost, gauge);
   const float factor = power(change);
-#pragma unroll 1
+#pragma unroll 16
   for (int i = 0; i < 64; ++i) held.at[i] = is_finite(held.at[i]) ? held.at[i] * factor : kNaN;
   gauge += change;
   held.give(s);
@@ -169,7 +165,7 @@ struct OddValues {
   }
   template <class Body>
   FLA_DEVICE void raw(Body&& body) const {
-#pragma unroll 1
+#pragma unroll
     for (int j = 0; j < 4; ++j) {
       std::uint32_t v[4] = {0, 0, 0, 0};
       if (there) ldmatrix_trans(v, values + j * 2048);
@@ -209,8 +205,8 @@ struct OddValues {
 /// its bits; 0 again where the chunk could be plain. Returns by how much it changes. `added`: the thread's
 /// factors have been multiplied as f16 holds them, and the rest is wanted.
 template <Half16 type>
-FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const Held<float, 32>& y, std::int32_t gauge,
-                              bool added, Held<std::uint32_t, 16>& ya) {
+FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const float (&y)[32], std::int32_t gauge,
+                              bool added, std::uint32_t (&ya)[16]) {
   const bool scaled = values.scaled();
   const float unit = scaled ? values.unit() : 1;
   const auto size = [](float x) { return is_finite(x) ? bits_f32(magnitude_bits(x)) : 0; };
@@ -221,8 +217,8 @@ FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const Held<float, 3
   values([&](int i, F2 x) {
     const float left = x.x * power(gauge), right = x.y * power(gauge);
     most_v = max_of(most_v, max_of(size(left), size(right)));
-    most_y = max_of(most_y,
-                    max_of(size(less(left, y.at[2 * i] * unit)), size(less(right, y.at[2 * i + 1] * unit))));
+    most_y =
+        max_of(most_y, max_of(size(less(left, y[2 * i] * unit)), size(less(right, y[2 * i + 1] * unit))));
   });
   const std::uint32_t v_bits = largest(f32_bits(most_v)), y_bits = largest(f32_bits(most_y));
   const std::int32_t of_v = exponent_of(v_bits), of_y = exponent_of(y_bits), most = of_v > of_y ? of_v : of_y;
@@ -234,23 +230,21 @@ FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const Held<float, 3
     change = clamped(clamped(gauge + 13 - most) - gauge);
   values([&](int i, F2 x) {
     const float factor = power(gauge + change), of_products = unit * power(change);
-    const F2 there =
-        added ? unpack_f16(pack_f16(less(x.x, y.at[2 * i]), less(x.y, y.at[2 * i + 1]))) : F2{0, 0};
-    ya.at[i] = pack_f16(less(x.x * factor, y.at[2 * i] * of_products) - there.x * power(change),
-                        less(x.y * factor, y.at[2 * i + 1] * of_products) - there.y * power(change));
+    const F2 there = added ? unpack_f16(pack_f16(less(x.x, y[2 * i]), less(x.y, y[2 * i + 1]))) : F2{0, 0};
+    ya[i] = pack_f16(less(x.x * factor, y[2 * i] * of_products) - there.x * power(change),
+                     less(x.y * factor, y[2 * i + 1] * of_products) - there.y * power(change));
   });
   return change;
 }
 /// Then V^T times 2^(gauge - e_b), 0 for what is not finite.
 template <Half16 type>
-FLA_DEVICE void odd_v(const OddValues<type>& values, std::int32_t gauge, bool added,
-                      Held<std::uint32_t, 16>& v) {
+FLA_DEVICE void odd_v(const OddValues<type>& values, std::int32_t gauge, bool added, std::uint32_t (&v)[16]) {
   values([&](int i, F2 x) {
     const F2 there = added ? unpack_f16(pack_f16(x.x, x.y)) : F2{0, 0};
     const auto scaled = [&](float value, float less) {
       return is_finite(value) ? (value - less) * power(gauge) : 0;
     };
-    v.at[i] = pack_f16(scaled(x.x, there.x), scaled(x.y, there.y));
+    v[i] = pack_f16(scaled(x.x, there.x), scaled(x.y, there.y));
   });
 }
 
@@ -272,24 +266,20 @@ struct RowsOfN {
 };
 /// D = 2^change D + A B for the 16 rows of one warp: what wgmma adds for all four.
 template <int count, class B>
-FLA_DEVICE void add_products(Held<float, count>& d, std::int32_t change, const Held<std::uint32_t, 16>& a,
+FLA_DEVICE void add_products(float (&d)[count], std::int32_t change, const std::uint32_t (&a)[16],
                              std::uint32_t lane, const B& load_b) {
-#pragma unroll 1
+  times_power(d, change);
+#pragma unroll
   for (int n = 0; n < count / 8; ++n) {
-    float c[2][4];
+    float(&left)[4] = reinterpret_cast<float(&)[4]>(d[8 * n]);
+    float(&right)[4] = reinterpret_cast<float(&)[4]>(d[8 * n + 4]);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) c[i >> 2][i & 3] = d.at[8 * n + i] * power(change);
-#pragma unroll 1
     for (int k = 0; k < 4; ++k) {
-      std::uint32_t b[4], left[4];
+      std::uint32_t b[4];
       load_b(b, 16 * k, 16 * n, lane);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) left[i] = a.at[4 * k + i];
-      mma<Half16::f16>(c[0], left, b[0], b[1]);
-      mma<Half16::f16>(c[1], left, b[2], b[3]);
+      mma<Half16::f16>(left, a + 4 * k, b[0], b[1]);
+      mma<Half16::f16>(right, a + 4 * k, b[2], b[3]);
     }
-#pragma unroll
-    for (int i = 0; i < 8; ++i) d.at[8 * n + i] = c[i >> 2][i & 3];
   }
 }
 

@@ -169,10 +169,14 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         const Smem stage = smem + turn.at * Part::stage;
         const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
                                          lane};
-        Held<std::uint32_t, 16> held_ya;
-        const std::int32_t change = odd_y(odd_values, held_y, gauge, added, held_ya);
+        std::uint32_t ya[16];
+        float y[32], x[64];
+        held_y.give(y);
+        const std::int32_t change = odd_y(odd_values, y, gauge, added, ya);
         gauge += change;
-        add_products(held_s, change, held_ya, lane, RowsOfK{stage + Part::kr});
+        held_s.give(x);
+        add_products(x, change, ya, lane, RowsOfK{stage + Part::kr});
+        held_s.take(x);
         leave();
         held_s.give(s);
         next_look = ++c;

@@ -585,7 +585,6 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
             v[i] = pack_f16(x.x, x.y);  // of f16 too: kept over the products, v would take registers
             bits |= ya[i];
           }
-          warp_sync();  // otherwise ptxas 13.0 runs out of registers
         }
         added = !known && (bits & kLargeFactors) == 0;
         clear_unless(added, ya, v);
@@ -622,25 +621,26 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t stream, std
                    later = smem + State::rest_at + State::rest * rest.at;
         const OddValues<type> values{stage + State::v + wg * kTile + fragment(), stage + State::odd, true,
                                      kept(lane)};
-        Held<std::uint32_t, 16> held_ya, held_v;
-        const std::int32_t change = odd_y(values, held_y, gauge, added, held_ya);
+        std::uint32_t factors[16];
+        float y[32], x[64], o[32], lost[2];
+        held_y.give(y);
+        const std::int32_t change = odd_y(values, y, gauge, added, factors);
         gauge += change;
-        odd_v(values, gauge, added, held_v);
-        add_products(held_s, change, held_ya, kept(lane), RowsOfK{later + State::kr});
-        float lost[2];
+        held_s.give(x);
+        add_products(x, change, factors, kept(lane), RowsOfK{later + State::kr});
+        held_s.take(x);
+        odd_v(values, gauge, added, factors);
         values.find_lost(lost);
-        held_o.map([&](int i, float x) {
-          return static_cast<float>(values.token(i >> 1) + (i & 1)) >= lost[i >> 1 & 1] ? kNaN : x;
-        });
-        add_products(held_o, change, held_v, kept(lane), RowsOfN{later + State::b});
-        const bool scaled = values.scaled();
-        held_o.map([&](int i, float x) {
-          const F2 scale = scaled ? values.scale(i >> 1, Packet::o_scale) : F2{1, 1};
-          return x * power(-gauge) * ((i & 1) != 0 ? scale.y : scale.x);
-        });
-        mbar_arrive(smem + State::first_empty + 8 * first.at);
-        float o[32];
         held_o.give(o);
+        add_products(o, change, factors, kept(lane), RowsOfN{later + State::b});
+        const bool scaled = values.scaled();
+#pragma unroll
+        for (int i = 0; i < 32; ++i) {
+          const F2 scale = scaled ? values.scale(i >> 1, Packet::o_scale) : F2{1, 1};
+          o[i] *= power(-gauge) * ((i & 1) != 0 ? scale.y : scale.x);
+          if (static_cast<float>(values.token(i >> 1) + (i & 1)) >= lost[i >> 1 & 1]) o[i] = kNaN;
+        }
+        mbar_arrive(smem + State::first_empty + 8 * first.at);
         finish(o);
         ++c, ++number;
         next_look = c;
