@@ -20,8 +20,7 @@
 /// all numbers are below 2 and one is 2^-11 or larger, which the or of their bits tells. No product waits for
 /// that. A thread whose numbers are not all below 2 gives zeros to wgmma, an instruction of four warps, and
 /// a warp for which the chunk is not plain adds the rest by itself (mma) when the products are there, outside
-/// of the loop: factors that were zeros, and what f16 does not hold of small ones. That takes about twice as
-/// long.
+/// of the loop: factors that were zeros, and what f16 does not hold of small ones.
 ///
 /// S is looked at where an item begins, every 8 chunks, and after every chunk that was not plain. That is
 /// enough: a look passes elements of S / 16 below 2^7, so that a column's norm is below 2^10.5. A plain chunk
