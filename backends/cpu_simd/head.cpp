@@ -34,7 +34,7 @@ float* state_of(const common::States& states, std::int64_t slot, std::int64_t va
   return states.data ? static_cast<float*>(states.data) + states.offset(slot, value_head) : nullptr;
 }
 
-Head head_of(const KdaCall& call, std::int64_t sequence, std::int64_t value_head) {
+Head head_of(const RecurrenceCall& call, std::int64_t sequence, std::int64_t value_head) {
   const Sequence tokens = sequence_of(call, sequence);
   const auto first_row = [&](const common::Rows& rows, std::int64_t of_head) {
     const std::int64_t at = tokens.batch * rows.batch + tokens.begin * rows.token + of_head * rows.head;

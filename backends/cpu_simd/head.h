@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fla/ops/kda/kda_call.h"
+#include "fla/ops/recurrence/call.h"
 
 namespace fla::cpu_simd {
 
@@ -32,7 +32,7 @@ struct Head {
   Parameters dt_bias;                    // of this head; data is null when absent
 };
 
-Head head_of(const KdaCall& call, std::int64_t sequence, std::int64_t value_head);
+Head head_of(const RecurrenceCall& call, std::int64_t sequence, std::int64_t value_head);
 
 /// The state of a head, f32; null where there are none.
 float* state_of(const common::States& states, std::int64_t slot, std::int64_t value_head);

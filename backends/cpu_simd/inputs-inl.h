@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 // Reads tokens of one head. Rows have `padded` floats, a multiple of the lanes; channels behind K are zero.
 struct TokenReader {
-  const KdaCall& call;
+  const RecurrenceCall& call;
   const Head& head;
   std::size_t K, padded;
   const float* bias;  // dt_bias of the head, padded; null when absent

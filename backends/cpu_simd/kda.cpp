@@ -95,7 +95,7 @@ class CpuSimdKda final : public KdaBackend {
   KdaResult fused_recurrent_kda(const KdaArgs& args) override { return run(args, run_recurrent); }
 
  private:
-  KdaResult run(const KdaArgs& args, void (*kernels)(const KdaCall&, const Target&)) const {
+  KdaResult run(const KdaArgs& args, void (*kernels)(const RecurrenceCall&, const Target&)) const {
     KdaResult result = make_result(args);
     if (result.o.numel() > 0 || result.final_state.numel() > 0) kernels(call_of(args, result), target());
     return result;

@@ -623,7 +623,7 @@ HWY_NOINLINE void stage_values(DF d, const Head& head, const Tokens& t, std::int
   }
 }
 
-void chunk_head(const KdaCall& call, const HeadTask& task, float* scratch) {
+void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch) {
   const DenormalsAreZero denormals;
   const DF d;
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);

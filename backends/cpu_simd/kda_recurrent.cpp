@@ -291,7 +291,7 @@ HWY_INLINE void each_piece(bool v_first, std::size_t K, std::size_t V, std::size
   }
 }
 
-HWY_NOINLINE void recurrent_head(DF d, const KdaCall& call, const Head& head, std::size_t first,
+HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& head, std::size_t first,
                                  std::size_t last, RecurrentWorkspace& w, Ahead& ahead) {
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
   StatePlace place{head.initial_state, head.final_state};
@@ -343,8 +343,8 @@ HWY_INLINE void prefetch_row(const Head::Input& input, std::size_t count) {
   for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(input.row + i, 0, 2);
 }
 
-void recurrent_heads(const KdaCall& call, std::int64_t first_head, std::int64_t last_head, std::int64_t part,
-                     std::int64_t parts, float* scratch) {
+void recurrent_heads(const RecurrenceCall& call, std::int64_t first_head, std::int64_t last_head,
+                     std::int64_t part, std::int64_t parts, float* scratch) {
   const DenormalsAreZero denormals;
   const DF d;
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);

@@ -17,14 +17,14 @@ struct HeadTask {
 /// The chunked kernel of one SIMD target.
 struct ChunkKernel {
   std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
-  void (*run)(const KdaCall& call, const HeadTask& task, float* scratch);
+  void (*run)(const RecurrenceCall& call, const HeadTask& task, float* scratch);
 };
 
 /// The recurrent kernel of one SIMD target. `run` takes the heads [first, last), counted along value heads
 /// first and sequences second; consecutive heads of one call are prefetched.
 struct RecurrentKernel {
   std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
-  void (*run)(const KdaCall& call, std::int64_t first, std::int64_t last, std::int64_t part,
+  void (*run)(const RecurrenceCall& call, std::int64_t first, std::int64_t last, std::int64_t part,
               std::int64_t parts, float* scratch);
 };
 

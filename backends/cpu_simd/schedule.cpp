@@ -23,7 +23,7 @@ std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V)
   return best;
 }
 
-void run_chunked(const KdaCall& call, const Target& target) {
+void run_chunked(const RecurrenceCall& call, const Target& target) {
   const std::int64_t heads = call.N * call.HV;
   const std::int64_t parts = parts_for(heads, num_threads(), call.V);
   const std::size_t scratch = target.chunk->scratch_floats(call.K, call.V);
@@ -36,7 +36,7 @@ void run_chunked(const KdaCall& call, const Target& target) {
   });
 }
 
-void run_recurrent(const KdaCall& call, const Target& target) {
+void run_recurrent(const RecurrenceCall& call, const Target& target) {
   const std::int64_t heads = call.N * call.HV, threads = num_threads();
   const std::size_t scratch = target.recurrent->scratch_floats(call.K, call.V);
   if (heads < threads) {

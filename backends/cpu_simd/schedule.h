@@ -6,8 +6,8 @@
 namespace fla::cpu_simd {
 
 /// Run a call with the kernels of a target, on up to num_threads() threads.
-void run_chunked(const KdaCall& call, const Target& target);
-void run_recurrent(const KdaCall& call, const Target& target);
+void run_chunked(const RecurrenceCall& call, const Target& target);
+void run_recurrent(const RecurrenceCall& call, const Target& target);
 
 /// Into how many parts the columns of each of `heads` heads are cut, so that `threads` threads are done
 /// soonest.

@@ -375,8 +375,8 @@ cudaError_t with_flag(bool flag, Body&& body) {
 
 }  // namespace
 
-cudaError_t launch_decode(const KdaCall& given, void* workspace, bool early, cudaStream_t stream) {
-  KdaCall placed = given;
+cudaError_t launch_decode(const RecurrenceCall& given, void* workspace, bool early, cudaStream_t stream) {
+  RecurrenceCall placed = given;
   if (const cudaError_t error = place_host_indices(placed, workspace, stream); error != cudaSuccess)
     return error;
   const DecodeCall call{.group = given.group,

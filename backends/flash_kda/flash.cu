@@ -35,7 +35,7 @@ Encode encoder() {
 
 /// [B, T, heads, channels] with any strides; a box is `tokens` x 64 channels of one head. Past T and past the
 /// channels a box reads zeros and writes nothing.
-cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, int heads, int channels,
+cudaError_t make_map(CUtensorMap& map, const RecurrenceCall& call, const Rows& rows, int heads, int channels,
                      std::uint32_t tokens = kChunk) {
   const Encode encode = encoder();
   if (!encode) return cudaErrorNotSupported;
@@ -57,7 +57,7 @@ cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const Rows& rows, in
 }
 
 /// Of a head's state, whichever of its axes has neighbours: 128 rows x 32 columns, with zeros past the sizes.
-cudaError_t make_map(CUtensorMap& map, const KdaCall& call, const States& states) {
+cudaError_t make_map(CUtensorMap& map, const RecurrenceCall& call, const States& states) {
   const Encode encode = encoder();
   if (!encode) return cudaErrorNotSupported;
   const bool keys = states.key == 1;
@@ -93,15 +93,15 @@ cudaError_t launch_plan(const Launch& launch, const PlanParams& params) {
 
 }  // namespace
 
-Route route_of(const KdaCall& call, int processors, bool deterministic) {
+Route route_of(const RecurrenceCall& call, int processors, bool deterministic) {
   return cheapest_route(call, processors, deterministic);
 }
 
-std::size_t workspace(const KdaCall& call, const Route& route) {
+std::size_t workspace(const RecurrenceCall& call, const Route& route) {
   return items_of(call) == 0 ? 0 : workspace_of(call, route, nullptr).bytes;
 }
 
-cudaError_t launch(const KdaCall& given, const Route& route, void* workspace, cudaStream_t stream) {
+cudaError_t launch(const RecurrenceCall& given, const Route& route, void* workspace, cudaStream_t stream) {
   if (items_of(given) == 0) return cudaSuccess;
   cudaError_t error = cudaSuccess;
   Workspace w = workspace_of(given, route, workspace);

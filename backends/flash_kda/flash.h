@@ -22,12 +22,12 @@ struct Route {
 
 /// The cheapest on a device with so many multiprocessors, from sizes alone. `deterministic`: of those that
 /// give a sequence the same bits in any batch.
-Route route_of(const KdaCall& call, int processors, bool deterministic);
+Route route_of(const RecurrenceCall& call, int processors, bool deterministic);
 
 /// Bytes that a call takes that way, at any address that is a multiple of 256.
-std::size_t workspace(const KdaCall& call, const Route& route);
+std::size_t workspace(const RecurrenceCall& call, const Route& route);
 
 /// Puts a call on a stream of the current device, under the contract of kda_call.h.
-cudaError_t launch(const KdaCall& call, const Route& route, void* workspace, cudaStream_t stream);
+cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspace, cudaStream_t stream);
 
 }  // namespace fla::flash_kda

@@ -18,7 +18,7 @@ FLA_DEVICE float element(std::uint32_t bits, DType dtype) {
   return dtype == DType::f16 ? half : wide;
 }
 
-FLA_DEVICE float beta_of(const KdaCall& call, float raw) {
+FLA_DEVICE float beta_of(const RecurrenceCall& call, float raw) {
   if (!call.beta_sigmoid) return raw;
   return (call.neg_eigval ? 2.0f : 1.0f) * rcp(1.0f + ex2(-kLog2e * raw));
 }
@@ -28,7 +28,7 @@ struct Gates {
   float slope, rate;
   F4 offset;
 };
-FLA_DEVICE Gates gates_of(const KdaCall& call, float A_log, F4 bias) {
+FLA_DEVICE Gates gates_of(const RecurrenceCall& call, float A_log, F4 bias) {
   const bool bounded = call.gate == Gate::bounded;
   const float rate = ex2(kLog2e * A_log), slope = bounded ? -kLog2e * rate : kLog2e;
   return {slope, bounded ? rcp(call.lower_bound * kLog2e) : -rate,

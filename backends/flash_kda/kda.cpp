@@ -57,7 +57,7 @@ class FlashKda final : public KdaBackend {
 
   /// Whatever the setting is.
   std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
-    const KdaCall call = call_of(args, {});
+    const RecurrenceCall call = call_of(args, {});
     const int processors = find_cuda_device(args.q.device())->multiprocessors;
     return std::max(workspace(call, route_of(call, processors, false)),
                     workspace(call, route_of(call, processors, true)));
@@ -69,7 +69,7 @@ class FlashKda final : public KdaBackend {
 
   Verdict chunk_kda_verifier(const KdaArgs& args) const override {
     FLA_VERIFY(verify(args, find_cuda_device(args.q.device())));
-    const KdaCall call = call_of(args, {});
+    const RecurrenceCall call = call_of(args, {});
     const Route route = chosen(call, args.q.device());
     if (args.workspace.data != nullptr)
       FLA_VERIFY(cuda::verify_workspace(args.workspace, workspace(call, route)));
@@ -81,7 +81,7 @@ class FlashKda final : public KdaBackend {
   KdaResult chunk_kda_accepted(const KdaArgs& args, const Verdict& accepted) {
     const Device device = args.q.device();
     const CurrentDevice current(device.index);
-    KdaCall call = call_of(args, {});
+    RecurrenceCall call = call_of(args, {});
     const auto carried = accepted.carried<Route>();
     const Route route = carried ? *carried : chosen(call, device);
     const CallWorkspace memory(args.workspace, workspace(call, route), device, args.stream);
@@ -94,7 +94,7 @@ class FlashKda final : public KdaBackend {
   }
 
  private:
-  Route chosen(const KdaCall& call, Device device) const {
+  Route chosen(const RecurrenceCall& call, Device device) const {
     return route_of(call, find_cuda_device(device)->multiprocessors,
                     deterministic_.load(std::memory_order_relaxed));
   }

@@ -100,7 +100,7 @@ struct Params {
   TensorMap q, k, g, v, o;
   TensorMap first_state, last_state;               ///< boxes of 128 rows x 32 columns of a head's state
   bool first_by_tma = false, last_by_tma = false;  ///< where strides allow it
-  KdaCall call;
+  RecurrenceCall call;
   Window windows[2];  ///< of queries, of keys, as they come
   Schedule schedule;
   Segments segments;

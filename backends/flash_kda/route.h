@@ -31,8 +31,10 @@ inline std::int32_t ceil_div(std::int64_t a, std::int64_t b) {
   return static_cast<std::int32_t>((a + b - 1) / b);
 }
 
-inline std::int32_t items_of(const KdaCall& call) { return static_cast<std::int32_t>(call.N * call.HV); }
-inline bool planned(const KdaCall& call) { return call.cu_seqlens.data != nullptr; }
+inline std::int32_t items_of(const RecurrenceCall& call) {
+  return static_cast<std::int32_t>(call.N * call.HV);
+}
+inline bool planned(const RecurrenceCall& call) { return call.cu_seqlens.data != nullptr; }
 /// Whether four channels of a head can be read at once.
 inline bool has_rows(const Parameters& x) {
   return x.data && x.dtype == DType::f32 && x.channel == 1 && x.head % 4 == 0 &&
@@ -48,19 +50,19 @@ inline bool has_boxes(const States& x) {
          ((x.key == 1 && fits(2, x.value)) || (x.value == 1 && fits(2, x.key)));
 }
 /// With sizes of pools that 32 bits hold: no device holds more.
-inline KdaCall with_pool(KdaCall call) {
+inline RecurrenceCall with_pool(RecurrenceCall call) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   call.initial_state.slots = std::min(call.initial_state.slots, most);
   call.final_state.slots = std::min(call.final_state.slots, most);
   return call;
 }
 /// At most: a sequence's last chunk may be short.
-inline std::int64_t chunks_at_most(const KdaCall& call) {
+inline std::int64_t chunks_at_most(const RecurrenceCall& call) {
   return planned(call) ? call.T / kChunk + call.N : call.N * ceil_div(call.T, kChunk);
 }
 
 /// CTAs of the plan kernel: one for every few hundred tasks that it lists.
-inline int plan_blocks(const KdaCall& call) {
+inline int plan_blocks(const RecurrenceCall& call) {
   return planned(call)
              ? static_cast<int>(std::clamp<std::int64_t>(chunks_at_most(call) * call.HV / 512, 1, 64))
              : 1;
@@ -70,7 +72,7 @@ inline int plan_blocks(const KdaCall& call) {
 /// state where it can, and packets come back from memory (README.md).
 inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(350 / streams, 5, 32); }
 
-inline Route cheapest_route(const KdaCall& call, int processors, bool deterministic,
+inline Route cheapest_route(const RecurrenceCall& call, int processors, bool deterministic,
                             const Costs& costs = {}) {
   const std::int32_t items = items_of(call);
   if (items == 0) return {};
@@ -115,7 +117,7 @@ inline Route cheapest_route(const KdaCall& call, int processors, bool determinis
 
 /// Which squares of norms are ordinary: of keys from 2^-6 to 1.1, of queries with 16 scale from 2^-8 to 2^16,
 /// after they have been normalized, where they are.
-inline Window window_of(const KdaCall& call, bool queries) {
+inline Window window_of(const RecurrenceCall& call, bool queries) {
   const double factor = queries ? 256.0 * call.scale * call.scale : 1;
   const auto given = [&](double square) {  // what the square of a norm is that becomes this one
     if (!call.l2norm) return static_cast<float>(square / factor);
@@ -157,7 +159,7 @@ struct Workspace {
   std::size_t bytes = 0;
 };
 
-inline Workspace workspace_of(const KdaCall& call, const Route& route, void* memory) {
+inline Workspace workspace_of(const RecurrenceCall& call, const Route& route, void* memory) {
   Workspace w;
   Carver carver(memory);
   Schedule& s = w.schedule;

@@ -84,7 +84,7 @@ FLA_DEVICE std::int64_t packet_of(const Schedule& s, std::int32_t item, std::int
 
 /// Of a call as with_pool gives it.
 using Slots = common::SlotsAs<std::int32_t>;
-FLA_DEVICE Slots slots_of(const KdaCall& call, std::int64_t n) {
+FLA_DEVICE Slots slots_of(const RecurrenceCall& call, std::int64_t n) {
   return common::slots_of<std::int32_t>(call, n);
 }
 

@@ -18,7 +18,7 @@ using generated::KdaPrepare;
 using generated::KdaState;
 
 template <class Arguments, std::size_t count>
-const Instance<Arguments>* find(const Instance<Arguments> (&instances)[count], const KdaCall& call) {
+const Instance<Arguments>* find(const Instance<Arguments> (&instances)[count], const RecurrenceCall& call) {
   for (const Instance<Arguments>& instance : instances) {
     if (instance.K == call.K && instance.dtype == call.q.dtype &&
         instance.varlen == (call.cu_seqlens.data != nullptr))
@@ -29,7 +29,7 @@ const Instance<Arguments>* find(const Instance<Arguments> (&instances)[count], c
 
 /// Chunks that have a packet: those of all sequences, and with packed ones some that have no tokens, for the
 /// host does not know where sequences end.
-std::int64_t places_of(const KdaCall& call) {
+std::int64_t places_of(const RecurrenceCall& call) {
   if (call.T == 0) return 0;
   return call.cu_seqlens.data ? call.T / kChunk + call.N : call.N * ((call.T + kChunk - 1) / kChunk);
 }
@@ -42,7 +42,7 @@ struct Layout {
   std::size_t operators = 0, triangles = 0, vectors = 0, bytes = 0;
 };
 
-Layout layout_of(const KdaCall& call) {
+Layout layout_of(const RecurrenceCall& call) {
   const auto packets = static_cast<std::size_t>(places_of(call) * call.HV),
              K = static_cast<std::size_t>(call.K);
   Layout layout;
@@ -61,22 +61,22 @@ std::int32_t is_f32(DType dtype) { return dtype == DType::f32; }
 
 std::string_view why_not_built() { return ""; }
 
-std::string instances_of(const KdaCall& call) {
+std::string instances_of(const RecurrenceCall& call) {
   const auto* prepare = find(generated::kKdaPrepare, call);
   const auto* state = find(generated::kKdaState, call);
   if (!prepare || !state) return "";
   return std::string(prepare->name) + ", " + std::string(state->name);
 }
 
-std::size_t workspace(const KdaCall& call) { return layout_of(call).bytes; }
+std::size_t workspace(const RecurrenceCall& call) { return layout_of(call).bytes; }
 
-cudaError_t launch(const KdaCall& given, void* workspace, cudaStream_t stream) {
+cudaError_t launch(const RecurrenceCall& given, void* workspace, cudaStream_t stream) {
   if (given.N == 0 || given.HV == 0) return cudaSuccess;
   const auto* prepare = find(generated::kKdaPrepare, given);
   const auto* state = find(generated::kKdaState, given);
   if (!prepare || !state) return cudaErrorNotSupported;
 
-  KdaCall call = given;
+  RecurrenceCall call = given;
   if (const cudaError_t error = cuda::place_host_indices(call, workspace, stream); error != cudaSuccess)
     return error;
   const Layout layout = layout_of(given);

@@ -17,13 +17,13 @@ namespace fla::tilelang {
 std::string_view why_not_built();
 
 /// The names of the instances that such a call runs.
-std::string instances_of(const KdaCall& call);
+std::string instances_of(const RecurrenceCall& call);
 
 /// Bytes that a call takes, at any address that is a multiple of 256.
-std::size_t workspace(const KdaCall& call);
+std::size_t workspace(const RecurrenceCall& call);
 
 /// Puts a call on a stream of the current device, under the contract of kda_call.h. Only the last kernel
 /// writes results.
-cudaError_t launch(const KdaCall& call, void* workspace, cudaStream_t stream);
+cudaError_t launch(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
 
 }  // namespace fla::tilelang

@@ -45,8 +45,8 @@ class Placed {
   }
 
   const KdaArgs& args() const { return args_; }
-  KdaCall call() const {
-    KdaCall call = call_of(args_, result_);
+  RecurrenceCall call() const {
+    RecurrenceCall call = call_of(args_, result_);
     for (cuda::Indices* indices : {&call.cu_seqlens, &call.read_slots, &call.write_slots})
       indices->on_host = false;
     return call;
@@ -181,7 +181,7 @@ TensorMap map_of(const TensorView& x, std::uint32_t tokens = flash_kda::kChunk) 
 }
 
 /// A box is 128 rows x 32 columns of a head's state.
-TensorMap map_of(const KdaCall& call, const cuda::States& states) {
+TensorMap map_of(const RecurrenceCall& call, const cuda::States& states) {
   const bool keys = states.key == 1;
   const auto size = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
   return tensor_map(
@@ -201,7 +201,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   Device device;
   const Placed placed(device, forward, made.args);
   const KdaArgs& args = placed.args();
-  const KdaCall call = placed.call();
+  const RecurrenceCall call = placed.call();
   const std::int32_t items = flash_kda::items_of(call);
 
   const flash_kda::Route route{.streams = forward.streams > 0 ? forward.streams : items,

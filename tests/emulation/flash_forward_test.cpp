@@ -312,7 +312,7 @@ void check_plan(const Packing& packing) {
   starts[0] = 5;
   std::partial_sum(packing.lengths.begin(), packing.lengths.end(), starts.begin() + 1);
   for (std::int32_t& start : starts.subspan(1)) start += starts[0];
-  KdaCall call;
+  RecurrenceCall call;
   call.T = starts.back() + 3;
   call.N = N;
   call.HV = packing.HV;

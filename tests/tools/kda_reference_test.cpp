@@ -56,7 +56,7 @@ TEST(KdaReference, DoesOneStepAsWrittenByHand) {
 TEST(KdaReference, IsTheSameForASequenceAloneAndPacked) {
   const KdaCase packed = make_kda_case({.K = 8, .V = 4, .lengths = {3, 0, 7}});
   const KdaReference all = kda_reference(packed.args);
-  const KdaHead alone = kda_reference_head(packed.args, 2, 1);
+  const ReferenceHead alone = kda_reference_head(packed.args, 2, 1);
   for (std::int64_t t = 0; t < 7; ++t) {
     for (std::int64_t v = 0; v < 4; ++v) {
       EXPECT_EQ(all.o.at(static_cast<std::size_t>(((3 + t) * 2 + 1) * 4 + v)),

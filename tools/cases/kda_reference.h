@@ -1,37 +1,22 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/kda/call_of.h"
+#include "tools/cases/recurrence_reference.h"
 
-/// The recurrence of fla/ops/kda/kda.h in float64, written for being read and not for speed: what every
-/// kernel is held to. It takes every option, dtype, stride and layout, and shares no code with the kernels.
+/// The float64 reference of a call of kda. The arguments must be valid and lie on the CPU.
 namespace fla::cases {
 
-struct KdaReference {
-  std::vector<double> o;            ///< [B, T, HV, V]
-  std::vector<double> final_state;  ///< [N, HV, K, V], or [N, HV, V, K] with state_v_first
-  /// The slot of a result's final_state that holds sequence n's state, negative: none does. Empty: slot n.
-  std::vector<std::int64_t> slots{};
-};
+using KdaReference = Reference;
+using KdaErrors = Errors;
 
-/// The arguments must be valid and lie on the CPU. Of a sequence that is skipped, o and final_state are
-/// zeros.
-KdaReference kda_reference(const KdaArgs& args);
-
-/// One value head of one sequence alone.
-struct KdaHead {
-  std::vector<double> o;      ///< [tokens of the sequence, V]
-  std::vector<double> state;  ///< [K, V], always
-};
-KdaHead kda_reference_head(const KdaArgs& args, std::int64_t sequence, std::int64_t head);
-
-/// The errors of a result's o and, where it is there, of the slots of final_state that were written.
-struct KdaErrors {
-  double o = 0, final_state = 0;
-  double worst() const { return o > final_state ? o : final_state; }
-};
-KdaErrors kda_errors(const KdaResult& result, const KdaReference& reference);
+inline Reference kda_reference(const KdaArgs& args) { return recurrence_reference(call_of(args, {})); }
+inline ReferenceHead kda_reference_head(const KdaArgs& args, std::int64_t sequence, std::int64_t head) {
+  return recurrence_reference_head(call_of(args, {}), sequence, head);
+}
+inline Errors kda_errors(const KdaResult& result, const Reference& reference) {
+  return errors_of(result.o, result.final_state, reference);
+}
 
 }  // namespace fla::cases

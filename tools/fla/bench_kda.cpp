@@ -83,7 +83,7 @@ class Subject {
     for (std::int64_t i = 0; i < samples; ++i) {
       const std::int64_t at = samples == 1 ? 0 : i * (heads - 1) / (samples - 1);
       const std::int64_t n = at / sizes.HV, head = at % sizes.HV;
-      const cases::KdaHead expected = cases::kda_reference_head(reference_args, n, head);
+      const cases::ReferenceHead expected = cases::kda_reference_head(reference_args, n, head);
       const TokenRange tokens = tokens_of(reference_args, n);
       const double* next = expected.o.data();
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {

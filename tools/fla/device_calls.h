@@ -46,7 +46,7 @@ class DeviceCalls {
   struct Sample {
     std::int64_t sequence, head;
     TokenRange tokens;
-    cases::KdaHead expected;
+    cases::ReferenceHead expected;
   };
 
   Call make(std::uint64_t seed);

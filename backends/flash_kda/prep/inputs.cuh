@@ -36,7 +36,7 @@ struct Inputs {
   }
   /// By a warp. In two steps: loads are in flight until store_rest.
   FLA_DEVICE Rest load_rest(Smem record) const {
-    const KdaCall& call = p.call;
+    const RecurrenceCall& call = p.call;
     const Source from = source_in(record);
     Rest rest{};
     if (from.rows == 0) return rest;
@@ -65,7 +65,7 @@ struct Inputs {
     return rest;
   }
   FLA_DEVICE void store_rest(Smem at, std::uint32_t turn, Rest rest) const {
-    const KdaCall& call = p.call;
+    const RecurrenceCall& call = p.call;
     const std::uint32_t rows = rows_in(record_of(at, turn));
     bool strong = false, weak = true;
 #pragma unroll 1

@@ -24,7 +24,7 @@ struct Measure {
   /// no more tasks.
   template <class First>
   FLA_DEVICE bool operator()(Smem at, std::uint32_t turn, First&& first_of) const {
-    const KdaCall& call = p.call;
+    const RecurrenceCall& call = p.call;
     mbar_wait(at + Prep::bar_g, turn, patience);
     warp_sync();
     probe.mark(0);

@@ -18,21 +18,29 @@ auto with_float_type(DType dtype, Body&& body) {
   }
 }
 
-/// row[i] = tensor.data()[offset + i * stride], i < count.
-inline void load_row(const TensorView& tensor, std::int64_t offset, std::int64_t stride, std::int64_t count,
-                     float* row) {
-  with_float_type(tensor.dtype(), [&]<class T>(T*) {
-    const T* source = tensor.as<const T>() + offset;
+/// row[i] = data[offset + i * stride], i < count.
+inline void load_row(const void* data, DType dtype, std::int64_t offset, std::int64_t stride,
+                     std::int64_t count, float* row) {
+  with_float_type(dtype, [&]<class T>(T*) {
+    const T* source = static_cast<const T*>(data) + offset;
     for (std::int64_t i = 0; i < count; ++i) row[i] = to_float(source[i * stride]);
   });
 }
+inline void load_row(const TensorView& tensor, std::int64_t offset, std::int64_t stride, std::int64_t count,
+                     float* row) {
+  load_row(tensor.data(), tensor.dtype(), offset, stride, count, row);
+}
 
-inline void store_row(const TensorView& tensor, std::int64_t offset, std::int64_t stride, std::int64_t count,
+inline void store_row(void* data, DType dtype, std::int64_t offset, std::int64_t stride, std::int64_t count,
                       const float* row) {
-  with_float_type(tensor.dtype(), [&]<class T>(T*) {
-    T* target = tensor.as<T>() + offset;
+  with_float_type(dtype, [&]<class T>(T*) {
+    T* target = static_cast<T*>(data) + offset;
     for (std::int64_t i = 0; i < count; ++i) target[i * stride] = from_float<T>(row[i]);
   });
+}
+inline void store_row(const TensorView& tensor, std::int64_t offset, std::int64_t stride, std::int64_t count,
+                      const float* row) {
+  store_row(tensor.data(), tensor.dtype(), offset, stride, count, row);
 }
 
 inline float load_element(const TensorView& tensor, std::int64_t offset) {

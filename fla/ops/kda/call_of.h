@@ -2,35 +2,35 @@
 
 #include "fla/ops/common/views_of.h"
 #include "fla/ops/kda/kda.h"
-#include "fla/ops/kda/kda_call.h"
+#include "fla/ops/recurrence/call.h"
 
 namespace fla {
 
 /// The call that validated arguments stand for. `result` is where its results go.
-inline KdaCall call_of(const KdaArgs& args, const KdaResult& result) {
+inline RecurrenceCall call_of(const KdaArgs& args, const KdaResult& result) {
   const KdaSizes sizes = sizes_of(args);
-  KdaCall call{.T = sizes.T,
-               .N = sizes.N,
-               .HV = static_cast<int>(sizes.HV),
-               .K = static_cast<int>(sizes.K),
-               .V = static_cast<int>(sizes.V),
-               .group = static_cast<int>(sizes.HV / sizes.H),
-               .q = common::rows_of(args.q),
-               .k = common::rows_of(args.k),
-               .v = common::rows_of(args.v),
-               .g = common::rows_of(args.g),
-               .beta = common::rows_of(args.beta),
-               .o = common::rows_of(result.o),
-               .scale = scale_of(args),
-               .l2norm = args.use_qk_l2norm_in_kernel,
-               .beta_sigmoid = args.use_beta_sigmoid_in_kernel,
-               .neg_eigval = args.allow_neg_eigval,
-               .state_v_first = args.state_v_first,
-               .initial_state = common::states_of(args.initial_state, args.state_v_first),
-               .final_state = common::states_of(result.final_state, args.state_v_first),
-               .read_slots = common::indices_of(args.state_indices),
-               .write_slots = common::indices_of(args.state_write_indices),
-               .cu_seqlens = common::indices_of(args.cu_seqlens)};
+  RecurrenceCall call{.T = sizes.T,
+                      .N = sizes.N,
+                      .HV = static_cast<int>(sizes.HV),
+                      .K = static_cast<int>(sizes.K),
+                      .V = static_cast<int>(sizes.V),
+                      .group = static_cast<int>(sizes.HV / sizes.H),
+                      .q = common::rows_of(args.q),
+                      .k = common::rows_of(args.k),
+                      .v = common::rows_of(args.v),
+                      .g = common::rows_of(args.g),
+                      .beta = common::rows_of(args.beta),
+                      .o = common::rows_of(result.o),
+                      .scale = scale_of(args),
+                      .l2norm = args.use_qk_l2norm_in_kernel,
+                      .beta_sigmoid = args.use_beta_sigmoid_in_kernel,
+                      .neg_eigval = args.allow_neg_eigval,
+                      .state_v_first = args.state_v_first,
+                      .initial_state = common::states_of(args.initial_state, args.state_v_first),
+                      .final_state = common::states_of(result.final_state, args.state_v_first),
+                      .read_slots = common::indices_of(args.state_indices),
+                      .write_slots = common::indices_of(args.state_write_indices),
+                      .cu_seqlens = common::indices_of(args.cu_seqlens)};
   if (!call.initial_state.data)
     call.initial_state.slots = call.final_state.data ? call.final_state.slots : common::kAnySlot;
   if (args.use_gate_in_kernel) {

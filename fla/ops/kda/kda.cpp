@@ -5,18 +5,27 @@
 #include "fla/core/errors.h"
 #include "fla/dispatch/call/dispatch.h"
 #include "fla/dispatch/choice/accepting_backends.h"
-#include "fla/ops/kda/kda_chunk.h"
+#include "fla/ops/kda/call_of.h"
 #include "fla/ops/kda/kda_cuda.h"
-#include "fla/ops/kda/kda_recurrence.h"
+#include "fla/ops/recurrence/cpu/kernels.h"
 
 namespace fla {
+namespace {
+
+KdaResult run_on_cpu(const KdaArgs& args, void (*kernel)(const RecurrenceCall&)) {
+  KdaResult result = make_result(args);
+  kernel(call_of(args, result));
+  return result;
+}
+
+}  // namespace
 
 DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) {
-  return args.q.device().is_cpu() ? chunk_kda_cpu(args) : chunk_kda_cuda(args);
+  return args.q.device().is_cpu() ? run_on_cpu(args, recurrence::chunk_on_cpu) : chunk_kda_cuda(args);
 }
 
 DISPATCH("kda", KdaResult, fused_recurrent_kda, const KdaArgs& args) {
-  return args.q.device().is_cpu() ? recurrent_kda_cpu(args) : recurrent_kda_cuda(args);
+  return args.q.device().is_cpu() ? run_on_cpu(args, recurrence::recurrent_on_cpu) : recurrent_kda_cuda(args);
 }
 
 std::string_view front_door(const KdaArgs& args) {

@@ -6,8 +6,8 @@
 #include "fla/core/errors.h"
 #include "fla/ops/common/views_of.h"
 #include "fla/ops/kda/kda.h"
-#include "fla/ops/kda/kda_call.h"
 #include "fla/ops/kda/kda_indices.h"
+#include "fla/ops/recurrence/call.h"
 
 namespace fla {
 namespace {
@@ -82,9 +82,9 @@ TokenRange tokens_of(const KdaArgs& args, std::int64_t n) {
 
 StateSlots slots_of(const KdaArgs& args, std::int64_t n) {
   // Indices on the host have been checked.
-  const KdaCall call{.final_state = {.slots = common::kAnySlot},
-                     .read_slots = common::indices_of(args.state_indices),
-                     .write_slots = common::indices_of(args.state_write_indices)};
+  const RecurrenceCall call{.final_state = {.slots = common::kAnySlot},
+                            .read_slots = common::indices_of(args.state_indices),
+                            .write_slots = common::indices_of(args.state_write_indices)};
   const auto [read, write] = common::slots_of(call, n);
   return {.read = read, .write = read < 0 ? read : write};
 }

@@ -60,8 +60,8 @@ void check_grid(const KdaArgs& args) {
 
 struct Kernel {
   const char* doing;
-  std::size_t (*workspace)(const KdaCall& call);
-  cudaError_t (*launch)(const KdaCall& call, void* workspace, cudaStream_t stream);
+  std::size_t (*workspace)(const RecurrenceCall& call);
+  cudaError_t (*launch)(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
 };
 constexpr Kernel kChunk{"launching chunk_kda", cuda::chunk_workspace, cuda::launch_chunk};
 constexpr Kernel kRecurrent{"launching fused_recurrent_kda", cuda::recurrent_workspace,
@@ -90,7 +90,7 @@ KdaResult recurrent_kda_cuda(const KdaArgs& args) { return run(args, kRecurrent)
 std::size_t workspace_size_cuda(const KdaArgs& args) {
   check_device(args.q.device());
   check_grid(args);
-  const KdaCall call = call_of(args, {});
+  const RecurrenceCall call = call_of(args, {});
   return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using fla::DType;
 using fla::KdaArgs;
-using fla::KdaCall;
+using fla::RecurrenceCall;
 using fla::Tensor;
 using fla::TensorView;
 using fla::common::kAnySlot;
@@ -23,7 +23,7 @@ constexpr std::int64_t kSequences = 4, kPool = 3;
 /// A call of four sequences with indices, and with whichever pools are asked for.
 class KdaSlotsOfACall : public testing::Test {
  protected:
-  KdaCall call(bool initial, bool final) {
+  RecurrenceCall call(bool initial, bool final) {
     KdaArgs args{.q = tokens_, .k = tokens_, .v = tokens_, .g = tokens_, .beta = beta_};
     if (initial) args.initial_state = pool_;
     if (final) args.final_state = pool_;
@@ -40,7 +40,7 @@ class KdaSlotsOfACall : public testing::Test {
 };
 
 TEST_F(KdaSlotsOfACall, OutOfRangeIndicesCountAsNegative) {
-  const KdaCall both = call(true, true);
+  const RecurrenceCall both = call(true, true);
   EXPECT_EQ(slots_of(both, 0).read, 2);
   EXPECT_EQ(slots_of(both, 0).write, 0);
   EXPECT_EQ(slots_of(both, 1).read, -1);
@@ -66,7 +66,7 @@ TEST_F(KdaSlotsOfACall, NothingIsWrittenWithoutAFinalState) {
 }
 
 TEST_F(KdaSlotsOfACall, WritesTheSlotThatIsReadWithoutWriteIndices) {
-  KdaCall both = call(true, true);
+  RecurrenceCall both = call(true, true);
   both.write_slots = {};
   EXPECT_EQ(slots_of(both, 0).write, 2);
   both.read_slots = {};
@@ -76,7 +76,7 @@ TEST_F(KdaSlotsOfACall, WritesTheSlotThatIsReadWithoutWriteIndices) {
 
 TEST(KdaSequencesOfACall, OutOfRangeStartsStayInBounds) {
   const std::array<std::int32_t, 5> starts{-3, 4, 2, 9, 1};
-  const KdaCall call{.T = 6, .N = 4, .cu_seqlens = {.data = starts.data()}};
+  const RecurrenceCall call{.T = 6, .N = 4, .cu_seqlens = {.data = starts.data()}};
   const auto tokens = [&](std::int64_t n) {
     const fla::Sequence sequence = sequence_of(call, n);
     return std::array{sequence.batch, sequence.begin, sequence.end};

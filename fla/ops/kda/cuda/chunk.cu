@@ -5,14 +5,14 @@
 
 namespace fla::cuda {
 
-std::size_t chunk_workspace(const KdaCall& call) {
+std::size_t chunk_workspace(const RecurrenceCall& call) {
   const std::size_t operators =
       with_padded_keys(call.K, []<int KP>(Constant<KP>) { return sizeof(ChunkOperators<KP>); });
   return index_workspace(call) + static_cast<std::size_t>(chunk_places(call) * call.HV) * operators;
 }
 
-cudaError_t launch_chunk(const KdaCall& given, void* workspace, cudaStream_t stream) {
-  KdaCall call = given;
+cudaError_t launch_chunk(const RecurrenceCall& given, void* workspace, cudaStream_t stream) {
+  RecurrenceCall call = given;
   void* const operators = static_cast<char*>(workspace) + index_workspace(call);
   if (const cudaError_t error = place_host_indices(call, workspace, stream); error != cudaSuccess)
     return error;

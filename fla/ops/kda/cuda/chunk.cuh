@@ -32,19 +32,19 @@ struct ChunkOperators {
 /// Room for chunk i of sequence n. With packed sequences a place is left over after each of them, so that
 /// where a sequence's chunks lie follows from its own entry of cu_seqlens alone.
 template <int C>
-__device__ std::int64_t chunk_place(const KdaCall& call, const Sequence& sequence, std::int64_t n,
+__device__ std::int64_t chunk_place(const RecurrenceCall& call, const Sequence& sequence, std::int64_t n,
                                     std::int64_t i) {
   return call.cu_seqlens.data ? sequence.begin / C + n + i : n * ((call.T + C - 1) / C) + i;
 }
 
-inline std::int64_t chunk_places(const KdaCall& call) {
+inline std::int64_t chunk_places(const RecurrenceCall& call) {
   const int C = chunk_size(call.K);
   return call.cu_seqlens.data ? call.T / C + call.N : call.N * ((call.T + C - 1) / C);
 }
 
 /// The sequence whose chunks lie at `place`, which may be a place left over. All lanes of a warp call this.
 template <int C>
-__device__ std::int64_t sequence_at(const KdaCall& call, std::int64_t place) {
+__device__ std::int64_t sequence_at(const RecurrenceCall& call, std::int64_t place) {
   if (!call.cu_seqlens.data) return place / ((call.T + C - 1) / C);
   std::int64_t begun = 0;  // sequences that begin at this place or before
   for (std::int64_t n0 = 0; n0 < call.N; n0 += 32) {

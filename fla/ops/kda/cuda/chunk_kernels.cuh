@@ -8,7 +8,7 @@
 namespace fla::cuda {
 
 template <int KP>
-cudaError_t launch_chunk_kernels(const KdaCall& call, void* workspace, cudaStream_t stream) {
+cudaError_t launch_chunk_kernels(const RecurrenceCall& call, void* workspace, cudaStream_t stream) {
   constexpr int kSmallest = 99 * 1024;  // shared memory of a block on sm_86 and sm_89
   constexpr int kPrepare = sizeof(PrepareMemory<KP>), kState = sizeof(StateMemory<KP>);
   static_assert(kPrepare <= kSmallest && kState <= kSmallest);

@@ -178,7 +178,7 @@ __device__ void solve(const PrepareMemory<KP>& memory, int j, ChunkOperators<KP>
 
 template <int KP>
 __global__ void __launch_bounds__(kThreads)
-    chunk_prepare(const __grid_constant__ KdaCall call, ChunkOperators<KP>* all_operators) {
+    chunk_prepare(const __grid_constant__ RecurrenceCall call, ChunkOperators<KP>* all_operators) {
   constexpr int C = chunk_size(KP), kColumns = KP > kThreads ? KP / kThreads : 1;
   constexpr int kPairRow = PrepareMemory<KP>::kPairRow;
   extern __shared__ __align__(16) char shared[];

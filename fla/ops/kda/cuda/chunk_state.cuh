@@ -136,7 +136,7 @@ __device__ void replace_not_finite(Fragment (&x)[count], int (&first)[2]) {
 
 template <int KP>
 __global__ void __launch_bounds__(kStateThreads)
-    chunk_state(const __grid_constant__ KdaCall call, const ChunkOperators<KP>* all_operators) {
+    chunk_state(const __grid_constant__ RecurrenceCall call, const ChunkOperators<KP>* all_operators) {
   constexpr int C = chunk_size(KP), kTiles = C / 8, kKeyTiles = KP / 16;
   constexpr int kPairRow = StateMemory<KP>::kPairRow;
   extern __shared__ __align__(16) char shared[];

@@ -25,12 +25,12 @@ __device__ inline float sigmoid(float x) {
 __device__ inline float softplus(float x) { return fmaxf(x, 0) + log1pf(__expf(-fabsf(x))); }
 
 /// A value head's factor exp(A_log); 1 where there is none.
-__device__ inline float gate_rate(const KdaCall& call, int head) {
+__device__ inline float gate_rate(const RecurrenceCall& call, int head) {
   const Parameters& A_log = call.A_log;
   return call.gate != Gate::given && A_log.data ? expf(load(A_log.data, A_log.dtype, head * A_log.head)) : 1;
 }
 
-__device__ inline float gate_bias(const KdaCall& call, int head, int channel) {
+__device__ inline float gate_bias(const RecurrenceCall& call, int head, int channel) {
   const Parameters& bias = call.dt_bias;
   if (call.gate == Gate::given || !bias.data || channel >= call.K) return 0;
   return load(bias.data, bias.dtype, head * bias.head + channel * bias.channel);

@@ -12,7 +12,7 @@
 namespace fla::cuda {
 
 /// Bytes of the workspace, from its beginning, that they take.
-inline std::size_t index_workspace(const KdaCall& call) {
+inline std::size_t index_workspace(const RecurrenceCall& call) {
   return index_workspace(call.N, call.cu_seqlens.on_host, call.read_slots.on_host, call.write_slots.on_host);
 }
 
@@ -44,7 +44,7 @@ inline cudaError_t place(Indices& indices, std::int64_t count, std::int64_t*& ta
 }
 
 /// Afterwards all of the call's indices are on the device.
-inline cudaError_t place_host_indices(KdaCall& call, void* workspace, cudaStream_t stream) {
+inline cudaError_t place_host_indices(RecurrenceCall& call, void* workspace, cudaStream_t stream) {
   auto* target = static_cast<std::int64_t*>(workspace);
   if (const cudaError_t error = place(call.cu_seqlens, call.N + 1, target, stream); error != cudaSuccess)
     return error;

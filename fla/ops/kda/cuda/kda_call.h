@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "fla/ops/kda/kda_call.h"
+#include "fla/ops/recurrence/call.h"
 
 /// kda on one CUDA device: the functions that put a call on a stream.
 ///
@@ -26,11 +26,11 @@ using common::States;
 /// index is negative get zeros for o and leave the states alone; a negative write index alone only keeps the
 /// state from being written. The workspace is 256-byte aligned; its size follows from sizes and from where
 /// indices lie. A launch that fails has written nothing but the workspace.
-std::size_t recurrent_workspace(const KdaCall& call);
-cudaError_t launch_recurrent(const KdaCall& call, void* workspace, cudaStream_t stream);
+std::size_t recurrent_workspace(const RecurrenceCall& call);
+cudaError_t launch_recurrent(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
 
 /// The same contract, in chunks of tokens on the tensor cores, with products as good as f32's.
-std::size_t chunk_workspace(const KdaCall& call);
-cudaError_t launch_chunk(const KdaCall& call, void* workspace, cudaStream_t stream);
+std::size_t chunk_workspace(const RecurrenceCall& call);
+cudaError_t launch_chunk(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
 
 }  // namespace fla::cuda

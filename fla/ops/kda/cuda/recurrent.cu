@@ -23,7 +23,7 @@ constexpr int kTokens = 8, kValues = 32;
 
 template <int KP>
 __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
-    recurrent(const __grid_constant__ KdaCall call) {
+    recurrent(const __grid_constant__ RecurrenceCall call) {
   __shared__ alignas(16) float q[kTokens * kRow<KP>], k[kTokens * kRow<KP>], a[kTokens * kRow<KP>];
   __shared__ float v[kTokens][kValues], o[kTokens][kValues], beta[kTokens];
 
@@ -101,10 +101,10 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
 
 }  // namespace
 
-std::size_t recurrent_workspace(const KdaCall& call) { return index_workspace(call); }
+std::size_t recurrent_workspace(const RecurrenceCall& call) { return index_workspace(call); }
 
-cudaError_t launch_recurrent(const KdaCall& given, void* workspace, cudaStream_t stream) {
-  KdaCall call = given;
+cudaError_t launch_recurrent(const RecurrenceCall& given, void* workspace, cudaStream_t stream) {
+  RecurrenceCall call = given;
   if (const cudaError_t error = place_host_indices(call, workspace, stream); error != cudaSuccess)
     return error;
   const std::int64_t blocks = call.N * call.HV * ((call.V + kValues - 1) / kValues);

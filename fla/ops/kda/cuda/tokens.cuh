@@ -27,7 +27,7 @@ enum class Decays { log2, plain };
 template <int tokens, int KP, Decays kind>
 class TokenLoader {
  public:
-  __device__ TokenLoader(const KdaCall& call, int head)
+  __device__ TokenLoader(const RecurrenceCall& call, int head)
       : call_(call), head_(head), key_head_(head / call.group), rate_(gate_rate(call, head)) {
 #pragma unroll
     for (int s = 0; s < kSlices; ++s) {
@@ -125,7 +125,7 @@ class TokenLoader {
     *reinterpret_cast<float4*>(row + channel(s)) = {x.x * factor, x.y * factor, x.z * factor, x.w * factor};
   }
 
-  const KdaCall& call_;
+  const RecurrenceCall& call_;
   int head_, key_head_;
   float rate_, bias_[kSlices][4];
 };

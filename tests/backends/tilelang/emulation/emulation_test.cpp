@@ -31,7 +31,7 @@ using fla::tilelang::emulated::Schedule;
 KdaResult emulated(const KdaArgs& args, const Schedule& schedule = {}) {
   fla::tilelang::emulated::set_schedule(schedule);
   KdaResult result = fla::make_result(args);
-  fla::KdaCall call = fla::call_of(args, result);
+  fla::RecurrenceCall call = fla::call_of(args, result);
   call.cu_seqlens.on_host = call.read_slots.on_host = call.write_slots.on_host = false;
   const std::size_t bytes = fla::tilelang::workspace(call);
   const std::unique_ptr<void, decltype(&std::free)> workspace(std::aligned_alloc(256, bytes), std::free);

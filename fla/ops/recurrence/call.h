@@ -6,9 +6,15 @@
 
 namespace fla {
 
-/// A valid call of kda below the library's tensors, for kernels of CPUs and GPUs: small enough to travel as a
-/// kernel's argument. The mathematics is in fla/ops/kda/kda.h; call_of.h makes it.
-struct KdaCall {
+/// A valid call below the library's tensors, for kernels of CPUs and GPUs: small enough to travel as a
+/// kernel's argument. Per token
+///
+///     S <- diag(exp(g)) S
+///     S <- S + k u^T          u = beta (v - k^T S)
+///     o = scale * q^T S
+///
+/// The op's header has the rest; it makes the call, too (fla/ops/kda/call_of.h).
+struct RecurrenceCall {
   std::int64_t T = 0, N = 1;
   int HV = 1, K = 0, V = 0;
   int group = 1;  ///< value heads of a key head
@@ -33,13 +39,13 @@ struct Sequence {
 };
 
 /// Where sequence n of a call with cu_seqlens begins.
-FLA_HOST_DEVICE std::int64_t sequence_begin(const KdaCall& call, std::int64_t n) {
+FLA_HOST_DEVICE std::int64_t sequence_begin(const RecurrenceCall& call, std::int64_t n) {
   const std::int64_t at = call.cu_seqlens[n];
   return at < 0 ? 0 : at > call.T ? call.T : at;
 }
 
 /// Whatever cu_seqlens holds, the tokens lie inside the tensors.
-FLA_HOST_DEVICE Sequence sequence_of(const KdaCall& call, std::int64_t n) {
+FLA_HOST_DEVICE Sequence sequence_of(const RecurrenceCall& call, std::int64_t n) {
   if (!call.cu_seqlens.data) return {n, 0, call.T};
   const std::int64_t begin = sequence_begin(call, n), end = sequence_begin(call, n + 1);
   return {0, begin, end < begin ? begin : end};

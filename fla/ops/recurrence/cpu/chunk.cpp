@@ -1,12 +1,11 @@
-#include "fla/ops/kda/kda_chunk.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
 #include "fla/ops/common/rank_update.h"
-#include "fla/ops/kda/kda_head.h"
+#include "fla/ops/recurrence/cpu/head.h"
+#include "fla/ops/recurrence/cpu/kernels.h"
 
 /// The chunked form of the recurrence. Within a chunk that starts with state S, and with the decay of every
 /// channel written as D(i, j) = exp(g_(j+1) + … + g_i),
@@ -18,7 +17,7 @@
 ///
 /// Every D is a running product of exp(g_t), as it is in the recurrence: a gate of -inf makes it 0, and what
 /// decays below the smallest float is 0 as it should be. Nothing is divided by a decay.
-namespace fla {
+namespace fla::recurrence {
 namespace {
 
 using common::add_rows;
@@ -31,11 +30,11 @@ struct Memory {
   float *A, *M, *Kd, *Qd, *Kr, *Y, *U, *O, *decay, *pair;
 
   static std::size_t floats(std::int64_t K, std::int64_t V) {
-    return static_cast<std::size_t>(2 * KdaHead::kBlock * kChunk + 3 * kChunk * (K + V) + 2 * K);
+    return static_cast<std::size_t>(2 * Head::kBlock * kChunk + 3 * kChunk * (K + V) + 2 * K);
   }
   Memory(float* memory, std::int64_t K, std::int64_t V) {
     const auto next = [&memory](std::int64_t count) { return std::exchange(memory, memory + count); };
-    A = next(KdaHead::kBlock * kChunk), M = next(KdaHead::kBlock * kChunk);
+    A = next(Head::kBlock * kChunk), M = next(Head::kBlock * kChunk);
     Kd = next(kChunk * K), Qd = next(kChunk * K), Kr = next(kChunk * K);
     Y = next(kChunk * V), U = next(kChunk * V), O = next(kChunk * V);
     decay = next(K), pair = next(K);
@@ -73,12 +72,12 @@ Products multiply(std::int64_t K, const float* row, float beta, const float* k, 
 /// A block's tokens [first, first + count), which are one chunk.
 class Chunk {
  public:
-  Chunk(const KdaHead& head, const KdaHead::Block& block, const Memory& memory, std::int64_t first)
+  Chunk(const Head& head, const Head::Block& block, const Memory& memory, std::int64_t first)
       : head_(head),
         block_(block),
         m_(memory),
-        K_(head.sizes().K),
-        V_(head.sizes().V),
+        K_(head.call().K),
+        V_(head.call().V),
         first_(first),
         count_(std::min(kChunk, block.count - first)) {}
 
@@ -99,7 +98,7 @@ class Chunk {
   }
 
   /// The outputs and the next state, once A's rows are those of (I + A)^-1.
-  void advance(float scale, const Tensor& o) const {
+  void advance() const {
     decay_keys();
     std::fill_n(m_.Y, count_ * V_, 0.0f);
     std::fill_n(m_.O, count_ * V_, 0.0f);
@@ -121,8 +120,8 @@ class Chunk {
       for (std::int64_t j = 0; j < V_; ++j) y[j] = beta * (v[j] - y[j]);
       add_rows(i + 1, V_, m_.A + (first_ + i) * kChunk, 1, m_.Y, m_.U + i * V_);
       add_rows(i + 1, V_, m_.M + (first_ + i) * kChunk, 1, m_.U, out);
-      for (std::int64_t j = 0; j < V_; ++j) out[j] *= scale;
-      head_.store_output(o, block_.begin + first_ + i, out);
+      for (std::int64_t j = 0; j < V_; ++j) out[j] *= head_.call().scale;
+      head_.store_output(block_.begin + first_ + i, out);
     }
     for (std::int64_t c = 0; c < K_; ++c) {
       float* row = S + c * V_;
@@ -159,32 +158,31 @@ class Chunk {
     }
   }
 
-  const KdaHead& head_;
-  const KdaHead::Block& block_;
+  const Head& head_;
+  const Head::Block& block_;
   const Memory& m_;
   std::int64_t K_, V_, first_, count_;
 };
 
-void run_chunks(const KdaHead& head, float* scratch, const Tensor& o) {
-  const std::int64_t K = head.sizes().K, V = head.sizes().V;
+void run_chunks(const Head& head, float* scratch) {
+  const std::int64_t K = head.call().K, V = head.call().V;
   const Memory memory(scratch, K, V);
-  const float scale = scale_of(head.args());
-  for (std::int64_t begin = 0; begin < head.tokens(); begin += KdaHead::kBlock) {
-    const KdaHead::Block block = head.load_block(begin);
+  for (std::int64_t begin = 0; begin < head.tokens(); begin += Head::kBlock) {
+    const Head::Block block = head.load_block(begin);
     for (std::int64_t i = 0; i < block.count * K; ++i) block.g[i] = std::exp(block.g[i]);
     for (std::int64_t first = 0; first < block.count; first += kChunk)
       Chunk(head, block, memory, first).pair_up();
     const TensorView rows(memory.A, DType::f32, {1, block.count, 1, kChunk});
     head.stages().solve_tril({.A = rows, .out = rows});
     for (std::int64_t first = 0; first < block.count; first += kChunk)
-      Chunk(head, block, memory, first).advance(scale, o);
+      Chunk(head, block, memory, first).advance();
   }
 }
 
 }  // namespace
 
-KdaResult chunk_kda_cpu(const KdaArgs& args) {
-  return for_each_kda_head(args, Memory::floats(args.q.size(3), args.v.size(3)), run_chunks);
+void chunk_on_cpu(const RecurrenceCall& call) {
+  for_each_head(call, Memory::floats(call.K, call.V), run_chunks);
 }
 
-}  // namespace fla
+}  // namespace fla::recurrence

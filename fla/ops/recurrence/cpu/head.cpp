@@ -1,0 +1,178 @@
+#include "fla/ops/recurrence/cpu/head.h"
+
+#include <algorithm>
+#include <array>
+
+#include "fla/core/scratch.h"
+#include "fla/core/threads.h"
+#include "fla/ops/common/gate.h"
+#include "fla/ops/common/rows.h"
+
+namespace fla::recurrence {
+namespace {
+
+using common::load_row;
+using common::Parameters;
+using common::States;
+using common::store_row;
+
+TensorView floats_of(float* rows, std::int64_t count, std::int64_t width) {
+  return {rows, DType::f32, {1, count, 1, width}};
+}
+
+/// Those of one head: [1], or [1, channels].
+TensorView parameters_of(const Parameters& parameters, std::int64_t head, std::int64_t channels) {
+  if (!parameters.data) return {};
+  const auto* const data = static_cast<const std::byte*>(parameters.data) +
+                           head * parameters.head * static_cast<std::int64_t>(size_of(parameters.dtype));
+  if (channels == 0) return {data, parameters.dtype, {1}};
+  return {data, parameters.dtype, std::array<std::int64_t, 2>{1, channels},
+          std::array{parameters.head, parameters.channel}};
+}
+
+/// Row i of a head's state [K][V], whichever layout the pool has: body(offset, stride, i).
+template <class Body>
+void for_rows(const RecurrenceCall& call, const States& states, std::int64_t slot, std::int64_t head,
+              Body&& body) {
+  for (std::int64_t i = 0; i < call.K; ++i) body(states.offset(slot, head) + i * states.key, states.value, i);
+}
+
+}  // namespace
+
+std::size_t Head::floats(const RecurrenceCall& call) {
+  const std::int64_t K = call.K, V = call.V;
+  return static_cast<std::size_t>(K * V + kBlock * (3 * K + V + 1));
+}
+
+Head::Head(const RecurrenceCall& call, const common::StageSet& stages, std::int64_t sequence,
+           std::int64_t value_head, float* memory)
+    : call_(call),
+      stages_(stages),
+      tokens_(sequence_of(call, sequence)),
+      slots_(common::slots_of(call, sequence)),
+      value_head_(value_head),
+      key_head_(value_head / call.group),
+      S_(memory),
+      memory_{} {
+  const std::int64_t K = call.K, V = call.V;
+  memory_.q = S_ + K * V;
+  memory_.k = memory_.q + kBlock * K;
+  memory_.g = memory_.k + kBlock * K;
+  memory_.v = memory_.g + kBlock * K;
+  memory_.beta = memory_.v + kBlock * V;
+}
+
+std::int64_t Head::offset(const common::Rows& rows, std::int64_t head, std::int64_t token) const {
+  return tokens_.batch * rows.batch + (tokens_.begin + token) * rows.token + head * rows.head;
+}
+
+void Head::load_rows(const common::Rows& rows, std::int64_t head, const Block& block, std::int64_t channels,
+                     float* to) const {
+  for (std::int64_t t = 0; t < block.count; ++t) {
+    load_row(rows.data, rows.dtype, offset(rows, head, block.begin + t), rows.channel, channels,
+             to + t * channels);
+  }
+}
+
+TensorView Head::view_of(const common::Rows& rows, std::int64_t head, const Block& block,
+                         std::int64_t channels) const {
+  const std::int64_t first = offset(rows, head, block.begin);
+  return {static_cast<std::byte*>(rows.data) + first * static_cast<std::int64_t>(size_of(rows.dtype)),
+          rows.dtype, std::array<std::int64_t, 4>{1, block.count, 1, channels},
+          std::array{rows.batch, rows.token, rows.head, rows.channel}};
+}
+
+void Head::load_gates(const Block& block) const {
+  if (call_.gate == common::GateInput::given) return load_rows(call_.g, value_head_, block, call_.K, block.g);
+  GateArgs gate{.g = view_of(call_.g, value_head_, block, call_.K)};
+  if (call_.gate == common::GateInput::bounded) gate.lower_bound = call_.lower_bound;
+  gate.A_log = parameters_of(call_.A_log, value_head_, 0);
+  gate.dt_bias = parameters_of(call_.dt_bias, value_head_, call_.K);
+  gate.out = floats_of(block.g, block.count, call_.K);
+  stages_.gate(gate);
+}
+
+Head::Block Head::load_block(std::int64_t begin) const {
+  Block block = memory_;
+  block.begin = begin;
+  block.count = std::min(kBlock, tokens() - begin);
+  const auto key_rows = [&](const common::Rows& rows, float* to) {
+    if (call_.l2norm) {
+      stages_.l2_norm(
+          {.x = view_of(rows, key_head_, block, call_.K), .out = floats_of(to, block.count, call_.K)});
+    } else {
+      load_rows(rows, key_head_, block, call_.K, to);
+    }
+  };
+  key_rows(call_.q, block.q);
+  key_rows(call_.k, block.k);
+  load_rows(call_.v, value_head_, block, call_.V, block.v);
+  load_gates(block);
+  load_rows(call_.beta, value_head_, block, 1, block.beta);
+  if (call_.beta_sigmoid) {
+    const float factor = call_.neg_eigval ? 2.0f : 1.0f;
+    for (std::int64_t t = 0; t < block.count; ++t) block.beta[t] = common::sigmoid(block.beta[t]) * factor;
+  }
+  return block;
+}
+
+void Head::store_output(std::int64_t token, const float* row) const {
+  const common::Rows& o = call_.o;
+  store_row(o.data, o.dtype, offset(o, value_head_, token), o.channel, call_.V, row);
+}
+
+void Head::store_zeros() const {
+  std::fill_n(memory_.v, call_.V, 0.0f);
+  for (std::int64_t t = 0; t < tokens(); ++t) store_output(t, memory_.v);
+}
+
+void Head::load_state() const {
+  const States& states = call_.initial_state;
+  if (!states.data) {
+    std::fill_n(S_, std::int64_t{call_.K} * call_.V, 0.0f);
+    return;
+  }
+  for_rows(call_, states, slots_.read, value_head_,
+           [&](std::int64_t offset, std::int64_t stride, std::int64_t i) {
+             load_row(states.data, states.dtype, offset, stride, call_.V, S_ + i * call_.V);
+           });
+}
+
+void Head::store_state(const States& states, std::int64_t slot) const {
+  for_rows(call_, states, slot, value_head_, [&](std::int64_t offset, std::int64_t stride, std::int64_t i) {
+    store_row(states.data, states.dtype, offset, stride, call_.V, S_ + i * call_.V);
+  });
+}
+
+void for_each_head(const RecurrenceCall& call, std::size_t floats, HeadKernel kernel) {
+  if (call.T == 0 && !call.final_state.data) return;
+  const common::StageSet stages = common::StageSet::current();
+  const std::int64_t HV = call.HV, K = call.K, V = call.V;
+  // Heads finish one by one: should a stage fail at a later one, the caller's state must not be half new.
+  const bool apart =
+      stages.may_fail() && call.final_state.data && call.final_state.data == call.initial_state.data;
+  Tensor kept;
+  States states = call.final_state;
+  if (apart) {
+    kept = Tensor::empty({call.N, HV, K, V}, DType::f32);
+    states = {.data = kept.data(), .slots = call.N, .slot = HV * K * V, .head = K * V, .key = V, .value = 1};
+  }
+  parallel_for(call.N * HV, [&](std::int64_t task, int) {
+    const HeldScratch memory(Head::floats(call) + floats);
+    const std::int64_t sequence = task / HV;
+    const Head head(call, stages, sequence, task % HV, memory.data());
+    if (head.slots().read < 0) return head.store_zeros();
+    head.load_state();
+    kernel(head, memory.data() + Head::floats(call));
+    if (states.data && head.slots().write >= 0)
+      head.store_state(states, apart ? sequence : head.slots().write);
+  });
+  if (!apart) return;
+  for (std::int64_t task = 0; task < call.N * HV; ++task) {
+    const Head head(call, stages, task / HV, task % HV, kept.as<float>() + task * K * V);
+    if (head.slots().read >= 0 && head.slots().write >= 0)
+      head.store_state(call.final_state, head.slots().write);
+  }
+}
+
+}  // namespace fla::recurrence

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "fla/ops/recurrence/call.h"
+
+/// The original CPU kernels: every call that validates, of every op, in parallel over sequences and value
+/// heads. They throw what a stage throws (fla/ops/common/stages.h); a state that is updated in place is then
+/// as it was.
+namespace fla::recurrence {
+
+/// Chunks of 16 tokens.
+void chunk_on_cpu(const RecurrenceCall& call);
+
+/// The recurrence itself, token by token.
+void recurrent_on_cpu(const RecurrenceCall& call);
+
+}  // namespace fla::recurrence

@@ -1,0 +1,29 @@
+#include "fla/ops/recurrence/cpu/head.h"
+#include "fla/ops/recurrence/cpu/kernels.h"
+#include "fla/ops/recurrence/cpu/step.h"
+
+namespace fla::recurrence {
+namespace {
+
+/// memory: u o [V]
+void run_tokens(const Head& head, float* memory) {
+  const RecurrenceCall& call = head.call();
+  const std::int64_t K = call.K, V = call.V;
+  float *u = memory, *o = memory + V;
+  for (std::int64_t begin = 0; begin < head.tokens(); begin += Head::kBlock) {
+    const Head::Block block = head.load_block(begin);
+    for (std::int64_t t = 0; t < block.count; ++t) {
+      const Token token{block.q + t * K, block.k + t * K, block.v + t * V, block.g + t * K, block.beta[t]};
+      recurrent_step(K, V, token, call.scale, head.state(), u, o);
+      head.store_output(begin + t, o);
+    }
+  }
+}
+
+}  // namespace
+
+void recurrent_on_cpu(const RecurrenceCall& call) {
+  for_each_head(call, 2 * static_cast<std::size_t>(call.V), run_tokens);
+}
+
+}  // namespace fla::recurrence

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fla/core/tensor.h"
+#include "fla/ops/recurrence/call.h"
+
+/// The recurrence of fla/ops/recurrence/call.h in float64, written for being read and not for speed: what
+/// every kernel is held to. It takes every option, dtype, stride and layout, and shares no code with the
+/// kernels.
+namespace fla::cases {
+
+struct Reference {
+  std::vector<double> o;            ///< [B, T, HV, V]
+  std::vector<double> final_state;  ///< [N, HV, K, V], or [N, HV, V, K] with state_v_first
+  /// The slot of a result's final_state that holds sequence n's state, negative: none does. Empty: slot n.
+  std::vector<std::int64_t> slots{};
+};
+
+/// The call must be valid and lie on the CPU. Of a sequence that is skipped, o and final_state are zeros.
+Reference recurrence_reference(const RecurrenceCall& call);
+
+/// One value head of one sequence alone.
+struct ReferenceHead {
+  std::vector<double> o;      ///< [tokens of the sequence, V]
+  std::vector<double> state;  ///< [K, V], always
+};
+ReferenceHead recurrence_reference_head(const RecurrenceCall& call, std::int64_t sequence, std::int64_t head);
+
+/// The errors of o and, where it is there, of the slots of final_state that were written.
+struct Errors {
+  double o = 0, final_state = 0;
+  double worst() const { return o > final_state ? o : final_state; }
+};
+Errors errors_of(const TensorView& o, const TensorView& final_state, const Reference& reference);
+
+}  // namespace fla::cases
