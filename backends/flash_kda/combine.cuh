@@ -20,18 +20,6 @@ struct Combine {
   static constexpr std::uint32_t bytes = full + 1024;
 };
 
-/// A thread's 16 elements of an image; `tid` in the warpgroup whose registers it holds.
-FLA_DEVICE void image_load(const float* image, std::uint32_t tid, std::uint32_t warp, float (&s)[16]) {
-  const float* const from = image + 16 * 128 * warp + tid;
-#pragma unroll
-  for (int i = 0; i < 16; ++i) s[i] = from[i * 128];
-}
-FLA_DEVICE void image_store(float* image, std::uint32_t tid, std::uint32_t warp, const float (&s)[16]) {
-  float* const to = image + 16 * 128 * warp + tid;
-#pragma unroll
-  for (int i = 0; i < 16; ++i) to[i * 128] = s[i];
-}
-
 FLA_DEVICE std::uint32_t largest_of(U4 x) {
   const std::uint32_t low = x.x > x.y ? x.x : x.y, high = x.z > x.w ? x.z : x.w;
   return low > high ? low : high;
@@ -49,7 +37,9 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   const std::uint32_t rows = block() % Combine::blocks, wg = rows >> 2, seat = 32 * (rows & 3) + lane;
   const std::int32_t steps = (item_of(p, index).chunks - 1) / p.segments.length - 1;  // 1 … steps have a P
   if (steps < 1 || 16 * rows >= std::uint32_t(p.call.V)) return;
-  const auto image = [&](std::int32_t segment) { return image_of(p, index, segment, wg); };
+  const auto image = [&](std::int32_t segment) {  // from the warp's keys on
+    return image_of(p, index, segment, wg) + 16 * 128 * warp;
+  };
   const auto load = [&](std::int32_t step, std::uint32_t at) {
     if (tid != 0 || step > steps) return;
     const Smem full = smem + Combine::full + 8 * at;
@@ -60,12 +50,12 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   Patience patience;
   Turn<Combine::stages> turn;
   float s[16], r[16], next[16];
-  image_load(image(1), seat, warp, s);
-  image_load(image(2), seat, warp, r);
+  image_load(image(1), seat, s);
+  image_load(image(2), seat, r);
   for (std::int32_t step = 1; step <= steps; ++step) {
     const Smem a = smem + Combine::a + (step & 1) * Combine::turn,
                mosts = smem + Combine::most + 16 * (step & 1);
-    if (step < steps) image_load(image(step + 2), seat, warp, next);
+    if (step < steps) image_load(image(step + 2), seat, next);
     const auto store_a = [&] {
 #pragma unroll
       for (int kk = 0; kk < 2; ++kk) {
@@ -89,7 +79,7 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
     if (lane == 0) store(mosts + 4 * warp, own);
     store_a();
     barrier(Barrier::combine, Combine::threads);
-    if (step > 1)  // whose P nobody reads any more
+    if (step > 1)  // nobody reads the P of the step before any more
       load(step - 1 + static_cast<std::int32_t>(Combine::stages),
            (turn.at + Combine::stages - 1) % Combine::stages);
 
@@ -137,7 +127,7 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
       s[i] = fma_of(high[i >> 2][i & 3] + low[i >> 2][i & 3], factor, r[i]);
       r[i] = next[i];
     }
-    image_store(image(step + 1), seat, warp, s);
+    image_store(image(step + 1), seat, s);
     turn.next();
   }
 }

@@ -376,7 +376,8 @@ FLA_DEVICE std::uint32_t scale_f16(std::uint32_t x, float s) {
   return *reinterpret_cast<const std::uint32_t*>(&r);
 }
 
-/// Zeros, unless `kept`. A branch that leaves the numbers in their registers: ptxas's own copies them.
+/// Sets numbers to zero unless they are to be kept. The branch is in the PTX, so that ptxas leaves the
+/// numbers in their registers; around a branch of C++ it copies them.
 FLA_DEVICE void clear_unless(bool is_kept, std::uint32_t (&x)[16]) {
   asm volatile(
       "{\n.reg .pred stay;\nsetp.ne.u32 stay, %16, 0;\n@stay bra done;\n"

@@ -17,10 +17,10 @@
 ///
 /// Most chunks are *plain*: all of these are 0 and nothing is multiplied. Prep marks the other chunks that it
 /// knows of as `odd`. For the rest a warp of the chain looks at its Y^T / 16 in f16: a chunk is plain when
-/// all numbers are below 2 and one is 2^-11 or larger, which the or of their bits tells. No product waits for
-/// that. A thread whose numbers are not all below 2 gives zeros to wgmma, an instruction of four warps, and
-/// a warp for which the chunk is not plain adds the rest by itself (mma) when the products are there, outside
-/// of the loop: factors that were zeros, and what f16 does not hold of small ones.
+/// all numbers are below 2 and one is 2^-11 or larger, which the or of their bits tells. The products do not
+/// wait for the answer, and all four warps of a warpgroup issue them, as wgmma wants. A thread with a number
+/// of 2 or more gives zeros for all its factors. A warp whose chunk is not plain leaves the loop after the
+/// products and adds what they lack by mma: those factors, and what f16 rounds off small ones.
 ///
 /// S is looked at where an item begins, every 8 chunks, and after every chunk that was not plain. That is
 /// enough: a look passes elements of S / 16 below 2^7, so that a column's norm is below 2^10.5. A plain chunk
@@ -35,7 +35,7 @@
 /// column, is multiplied by it.
 namespace fla::flash_kda {
 
-/// What a packet says of its chunk: it is not plain, in a bit of kLargeFactors; it has e_k, e_q or e_b.
+/// What a packet says of its chunk: it is not plain; it has e_k, e_q or e_b.
 inline constexpr std::uint32_t kOdd = 0x4000, kScaled = 8;
 
 // ---- Windows
@@ -201,8 +201,8 @@ struct OddValues {
 
 /// Of a chunk that is not plain, nothing being on its way: Y^T / 16 times 2^(gauge - e_b), to be multiplied.
 /// Takes another gauge first: the largest factor gets close to f16's end, so that what is far smaller keeps
-/// its bits; 0 again where the chunk could be plain. Returns by how much it changes. `added`: the thread's
-/// factors have been multiplied as f16 holds them, and the rest is wanted.
+/// its bits; 0 again where the chunk could be plain. Returns by how much it changes. `added`: the products
+/// have what f16 holds of the thread's factors, and the rest of these is wanted.
 template <Half16 type>
 FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const float (&y)[32], std::int32_t gauge,
                               bool added, std::uint32_t (&ya)[16]) {

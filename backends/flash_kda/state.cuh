@@ -195,15 +195,17 @@ FLA_DEVICE void load_gamma(Smem at, std::uint32_t t, F2 (&gamma)[16]) {
 }
 
 /// `tid`: in its warpgroup.
-FLA_DEVICE void image_load(const float* image, std::uint32_t tid, float (&s)[64]) {
+template <int count>
+FLA_DEVICE void image_load(const float* image, std::uint32_t tid, float (&s)[count]) {
   const float* const from = image + tid;
 #pragma unroll
-  for (int i = 0; i < 64; ++i) s[i] = from[i * 128];
+  for (int i = 0; i < count; ++i) s[i] = from[i * 128];
 }
-FLA_DEVICE void image_store(float* image, std::uint32_t tid, const float (&s)[64]) {
+template <int count>
+FLA_DEVICE void image_store(float* image, std::uint32_t tid, const float (&s)[count]) {
   float* const to = image + tid;
 #pragma unroll
-  for (int i = 0; i < 64; ++i) to[i * 128] = s[i];
+  for (int i = 0; i < count; ++i) to[i * 128] = s[i];
 }
 
 /// What a stream does, in order: body(number of the item, item, segment).

@@ -9,15 +9,18 @@
 
 namespace fla::cases {
 
-double element(const TensorView& tensor, std::int64_t offset) {
-  switch (tensor.dtype()) {
-    case DType::bf16: return to_float(tensor.as<bf16>()[offset]);
-    case DType::f16: return to_float(tensor.as<f16>()[offset]);
-    case DType::f32: return tensor.as<float>()[offset];
+double element(const void* data, DType dtype, std::int64_t offset) {
+  switch (dtype) {
+    case DType::bf16: return to_float(static_cast<const bf16*>(data)[offset]);
+    case DType::f16: return to_float(static_cast<const f16*>(data)[offset]);
+    case DType::f32: return static_cast<const float*>(data)[offset];
     case DType::i32:
     case DType::i64: break;
   }
-  throw InvalidArgument("x", "expected a tensor of floats, got " + tensor.describe());
+  throw InvalidArgument("x", "expected floats, got " + std::string(name_of(dtype)));
+}
+double element(const TensorView& tensor, std::int64_t offset) {
+  return element(tensor.data(), tensor.dtype(), offset);
 }
 
 void store(const TensorView& tensor, std::int64_t offset, double value) {

@@ -30,7 +30,8 @@ class ErrorSum {
   bool finite_ = true;
 };
 
-/// One element of a float tensor on the CPU; `offset` counts elements from data().
+/// One element of floats on the CPU; `offset` counts elements.
+double element(const void* data, DType dtype, std::int64_t offset);
 double element(const TensorView& tensor, std::int64_t offset);
 
 /// Sets one element of a tensor on the CPU, rounded to its dtype.

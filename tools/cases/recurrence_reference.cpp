@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "fla/core/half.h"
 #include "fla/core/threads.h"
 #include "tools/cases/accuracy.h"
 
@@ -11,14 +10,6 @@ namespace {
 
 using Index = std::int64_t;
 using Row = std::vector<double>;
-
-double element(const void* data, DType dtype, Index offset) {
-  switch (dtype) {
-    case DType::bf16: return to_float(static_cast<const bf16*>(data)[offset]);
-    case DType::f16: return to_float(static_cast<const f16*>(data)[offset]);
-    default: return static_cast<const float*>(data)[offset];
-  }
-}
 
 struct Tokens {
   Index batch, begin, end;
