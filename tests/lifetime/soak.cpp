@@ -6,9 +6,9 @@
 // child that did not end well, or, where that is to be judged, memory that grew; a sanitizer's report ends
 // it, too. scripts/soak builds and runs it.
 //
-// A child of a sanitized process hangs when, as it was forked, another thread was in the sanitizer's
-// allocator or in LLVM's OpenMP runtime. So there all threads but the library's own wait between two calls
-// while a child is forked, kernels run on one thread, and one child in a thousand may hang.
+// In a sanitized process all threads but the library's own wait between two calls while a child is forked
+// (fork_gate.h), kernels run on one thread, for LLVM's OpenMP runtime does not survive a fork either, and one
+// child in a thousand may hang.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -40,6 +40,7 @@
 #include "fla/dispatch/plugins/plugin.h"
 #include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
+#include "tests/core/fork_gate.h"
 #include "tests/dispatch/mix.h"
 #include "tests/lifetime/live_memory.h"
 #include "tests/plugins/plugin_folder.h"
@@ -73,39 +74,10 @@ constexpr double kMostGrowth = 0.05;     // of what it was then,
 constexpr double kMostGrowthMiB = 16;    // and so much that caches of the allocator may take
 constexpr unsigned kChildSeconds = 120;  // for a child, which a sanitizer and a busy machine make slow
 
-/// Lets threads pass, or stops them all.
-class Gate {
- public:
-  void enter() {
-    for (;; inside_.fetch_sub(1)) {
-      closed_.wait(true);
-      inside_.fetch_add(1);
-      if (!closed_) return;
-    }
-  }
-  void leave() { inside_.fetch_sub(1); }
-  void close() {
-    closed_ = true;
-    while (inside_ != 0) std::this_thread::yield();
-  }
-  void open() {
-    closed_ = false;
-    closed_.notify_all();
-  }
-
- private:
-  std::atomic<bool> closed_{false};
-  std::atomic<int> inside_{0};
-};
-
 /// Repeats it until the end.
 template <class Body>
-void repeat(const std::atomic<bool>& done, Gate& gate, Body&& body) {
-  while (!done) {
-    gate.enter();
-    body();
-    gate.leave();
-  }
+void repeat(const std::atomic<bool>& done, fla_test::ForkGate& gate, Body&& body) {
+  while (!done) gate.pass(body);
 }
 
 /// The tensors of one call and what comes out of it.
@@ -153,7 +125,7 @@ struct State {
   std::atomic<bool> done{false};
   std::atomic<std::uint64_t> calls{0}, wrong{0}, changes{0}, events{0};
   std::uint64_t children = 0, dead = 0, hung = 0;
-  Gate gate;
+  fla_test::ForkGate gate;
   Call short_call{24, 16, 1}, long_call{80, 64, 7};  // the plugin takes calls with K = 64
   fla_test::PluginFolder folder;
   std::string plugin, damaged, config;
@@ -293,9 +265,7 @@ int live_as_child(State& state, unsigned number) {
 
 void fork_once(State& state, std::vector<pid_t>& living) {
   const auto number = static_cast<unsigned>(state.children++);
-  if (fla_test::kSanitized) state.gate.close();
-  const pid_t child = ::fork();
-  if (child != 0 && fla_test::kSanitized) state.gate.open();
+  const pid_t child = state.gate.fork([] { return ::fork(); });
   if (child == 0) {
     ::alarm(kChildSeconds);
     state.wrong = 0;

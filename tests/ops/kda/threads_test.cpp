@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "fla/dispatch/choice/plan.h"
 #include "fla/dispatch/settings/policy.h"
 #include "tests/core/child_process.h"
+#include "tests/core/fork_gate.h"
 #include "tests/ops/kda/every_way.h"
 #include "tools/cases/kda_random.h"
 
@@ -32,7 +34,9 @@ class Callers {
         const auto reference = fla::cases::kda_reference(call.args);
         while (!stop_) {
           for (const auto& [name, run] : fla_test::kEveryWay) {
-            if (!disagreement(run(call.args), reference, call.args).empty()) ++wrong_;
+            gate_.pass([&] {
+              if (!disagreement(run(call.args), reference, call.args).empty()) ++wrong_;
+            });
             ++calls_;
           }
         }
@@ -41,6 +45,11 @@ class Callers {
     while (calls_ < count) std::this_thread::yield();
   }
   ~Callers() { stop(); }
+  /// What became of a child that runs body().
+  template <class Body>
+  std::string outcome_in_child(Body&& body) {
+    return fla_test::outcome_of(gate_.fork([&] { return fla_test::start_child(body); }));
+  }
   int stop() {
     stop_ = true;
     for (std::thread& thread : threads_) thread.join();
@@ -51,6 +60,7 @@ class Callers {
  private:
   std::atomic<bool> stop_{false};
   std::atomic<int> wrong_{0}, calls_{0};
+  fla_test::ForkGate gate_;
   std::vector<std::thread> threads_;
 };
 
@@ -81,7 +91,7 @@ TEST(KdaThreads, ForkedChildrenAreRightWhileThreadsCall) {
   const KdaCase call = some_call(99);
   const auto reference = fla::cases::kda_reference(call.args);
   for (int i = 0; i < 20; ++i) {
-    outcomes.push_back(fla_test::outcome_in_child([&] {
+    outcomes.push_back(callers.outcome_in_child([&] {
       for (const auto& [name, run] : fla_test::kEveryWay) {
         if (!disagreement(run(call.args), reference, call.args).empty()) return 1;
       }
