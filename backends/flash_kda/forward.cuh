@@ -43,6 +43,11 @@ template <Half16 type>
 FLA_DEVICE void forward(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), wg = warp >> 2;
   let_next_kernel_come();
+  if (tid == 32) {  // while a role is taken, whichever it is
+    for (const TensorMap* map : {&p.g, &p.q, &p.k, &p.v, &p.o}) prefetch(map);
+    if (p.first_by_tma) prefetch(&p.first_state);
+    if (p.last_by_tma) prefetch(&p.last_state);
+  }
   wait_for_kernel_before();
   take_role(p, smem);
   if (uniform(role_of(smem)) < std::uint32_t(p.state_blocks)) {
@@ -60,10 +65,6 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       }
       store(smem + State::seen, U2{0, 0});
       mbar_init_fence();
-      prefetch(&p.v);
-      prefetch(&p.o);
-      if (p.first_by_tma) prefetch(&p.first_state);
-      if (p.last_by_tma) prefetch(&p.last_state);
     }
     barrier(Barrier::cta, kThreads);
     if (wg == 1 || wg == 2) {

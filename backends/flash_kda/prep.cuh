@@ -72,9 +72,6 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
       mbar_init(at + Prep::bar_left, 1);
     }
     mbar_init_fence();
-    prefetch(&p.g);
-    prefetch(&p.q);
-    prefetch(&p.k);
   }
   // Copied whether it is used or not.
   if (tid < (Packet::end - Packet::odd) / 16) {

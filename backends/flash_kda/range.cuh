@@ -22,11 +22,11 @@
 /// of 2 or more gives zeros for all its factors. A warp whose chunk is not plain leaves the loop after the
 /// products and adds what they lack by mma: those factors, and what f16 rounds off small ones.
 ///
-/// S is looked at where an item begins, every 8 chunks, and after every chunk that was not plain. That is
-/// enough: a look passes elements of S / 16 below 2^7, so that a column's norm is below 2^10.5. A plain chunk
-/// has keys of norm 1, beta up to 2 and |Y / 16| below 2, so that each of its 64 tokens adds at most 4 to the
-/// norm: 2^8 a chunk, 2^11 in 8 chunks. The norm stays below 2^11.8, and |V| <= 16 (2^11.8 + 2) below f16's
-/// 65504. Prep marks chunks with longer keys, larger betas or gates above 0.
+/// S is looked at where an item begins, every 10 chunks, and after every chunk that was not plain. That is
+/// enough: a look passes elements of S / 16 below 2^6, so that a column's norm is below 725. A plain chunk
+/// has keys of norm 1.05, beta up to 2.1 and |Y / 16| below 2, so that each of its 64 tokens adds at
+/// most 4.41 to the norm: 2830 in 10 chunks. The norm stays below 3555, and |V| <= 16 (1.05 * 3555 + 2) below
+/// f16's 65504. Prep marks chunks with longer keys, larger betas or gates above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Q^ from t on and for gamma, so that o from t on, and the state, are NaN. In
@@ -45,8 +45,8 @@ inline constexpr float kNaN = __builtin_nanf("");
 inline constexpr float kWeakestBeta = 0x1p-10f;  ///< of one token of the chunk
 inline constexpr float kStrongestBeta = 2.1f;
 inline constexpr float kWeakestDecay = 1.0001f;                            ///< of 8 tokens
-inline constexpr float kSmallestState = 0x1p-12f, kLargestState = 0x1p7f;  ///< of S / 16
-inline constexpr std::int32_t kLookEvery = 8;                              ///< chunks
+inline constexpr float kSmallestState = 0x1p-12f, kLargestState = 0x1p6f;  ///< of S / 16
+inline constexpr std::int32_t kLookEvery = 10;                             ///< chunks
 /// Bits of the exponents of f16 pairs, or-ed: one of them is 2 or larger; one is 2^-11 or larger.
 inline constexpr std::uint32_t kLargeFactors = 0x40004000, kFactors = 0x30003000;
 FLA_DEVICE bool are_plain(std::uint32_t bits) {
