@@ -78,7 +78,7 @@ HWY_INLINE VF exp2(DF d, VF z) {
   const auto n = hn::ShiftLeft<23>(hn::BitCast(di, t));
   const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f, odd, even)), n));
   // At 128 the bits of `power` are those of infinity.
-  return hn::IfThenElse(hn::Ne(z, z), z, hn::IfThenZeroElse(hn::Lt(z, low), power));
+  return hn::IfThenElse(hn::IsNaN(z), z, hn::IfThenZeroElse(hn::Lt(z, low), power));
 }
 
 template <int kCount>
@@ -98,7 +98,7 @@ HWY_INLINE void exp2(DF d, VF (&z)[kCount]) {
   FLA_UNROLL for (int i = 0; i < kCount; ++i) {
     const auto n = hn::ShiftLeft<23>(hn::BitCast(di, t[i]));
     const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::MulAdd(f[i], odd[i], even[i])), n));
-    z[i] = hn::IfThenElse(hn::Ne(z[i], z[i]), z[i], hn::IfThenZeroElse(hn::Lt(z[i], low), power));
+    z[i] = hn::IfThenElse(hn::IsNaN(z[i]), z[i], hn::IfThenZeroElse(hn::Lt(z[i], low), power));
   }
 }
 

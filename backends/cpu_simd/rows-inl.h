@@ -36,7 +36,7 @@ HWY_INLINE V16 narrow(VF v) {
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
     const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7fffu)), odd));
     const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40u));
-    const auto nan = hn::RebindMask(du, hn::Ne(v, v));
+    const auto nan = hn::RebindMask(du, hn::IsNaN(v));
     // Both are below 2^16, so saturation never happens.
     return hn::DemoteTo(D16(), hn::BitCast(hn::RebindToSigned<DF>(), hn::IfThenElse(nan, quiet, rounded)));
   } else {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/ops/kda/every_way.h"
 
 namespace {
@@ -11,12 +13,15 @@ TEST(KdaCausality, NoTokenChangesWhatIsBeforeItOrBesideIt) {
 }
 
 TEST(KdaCausality, WhatIsNotFiniteGoesNoFurtherThanInTheRecurrence) {
-  for (const auto data : {fla::cases::KdaData::slow, fla::cases::KdaData::resets}) {
+  using fla::cases::KdaData;
+  for (const auto& [data, dtype] : {std::pair{KdaData::slow, fla::DType::f32},
+                                    {KdaData::resets, fla::DType::f32},
+                                    {KdaData::slow, fla::DType::bf16}}) {
     const fla::cases::KdaCase call =
-        fla::cases::make_kda_case({.B = 2, .T = 20, .H = 2, .K = 24, .V = 20, .data = data});
+        fla::cases::make_kda_case({.B = 2, .T = 20, .H = 2, .K = 24, .V = 20, .dtype = dtype, .data = data});
     for (const fla_test::Spoilt& spoilt : fla_test::all_spoilt(call.args, {3, 12, 19})) {
       for (const auto& [name, run] : fla_test::kEveryWay)
-        fla_test::expect_causal(call.args, spoilt, fla::cases::tolerance(fla::DType::f32), run);
+        fla_test::expect_causal(call.args, spoilt, fla::cases::tolerance(dtype), run);
     }
   }
 }
