@@ -9,7 +9,7 @@
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/catalog/registration.h"
-#include "fla/ops/kda/call_of.h"
+#include "fla/ops/recurrence/call_of.h"
 
 namespace fla::cpu_simd {
 namespace {

@@ -8,7 +8,7 @@
 #include "fla/core/cuda_error.h"
 #include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/call_of.h"
+#include "fla/ops/recurrence/call_of.h"
 
 namespace fla::cuda_decode {
 namespace {

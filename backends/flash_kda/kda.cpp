@@ -12,7 +12,7 @@
 #include "fla/core/environment.h"
 #include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/call_of.h"
+#include "fla/ops/recurrence/call_of.h"
 
 namespace fla::flash_kda {
 namespace {

@@ -36,7 +36,7 @@ Verdict verify_dtypes(const KdaArgs& args) {
 }
 
 Verdict verify_sizes(const KdaArgs& args) {
-  const KdaSizes sizes = sizes_of(args);
+  const RecurrenceSizes sizes = sizes_of(args);
   const bool packed = args.cu_seqlens.defined();
   FLA_REFUSE_IF(sizes.K != kHead && sizes.K != kHead / 2, "requires K=64 or K=128, got {}", sizes.K);
   FLA_REFUSE_IF(sizes.V != kHead && sizes.V != kHead / 2, "requires V=64 or V=128, got {}", sizes.V);

@@ -17,9 +17,9 @@ constexpr std::int64_t kMaxChannels = 128;
 
 /// One value head of one sequence.
 void run_head(const KdaArgs& args, const KdaResult& result, std::int64_t n, std::int64_t head) {
-  const KdaSizes size = sizes_of(args);
+  const RecurrenceSizes size = sizes_of(args);
   const std::int64_t K = size.K, V = size.V, key_head = head / (size.HV / size.H);
-  const TokenRange tokens = tokens_of(args, n);
+  const Sequence tokens = tokens_of(args, n);
   const StateSlots slots = slots_of(args, n);
   const float scale = scale_of(args);
   float* state = thread_scratch(static_cast<std::size_t>(K * V + 2 * K + V));  // [K, V]
@@ -80,7 +80,7 @@ void run_head(const KdaArgs& args, const KdaResult& result, std::int64_t n, std:
 
 /// What a sequence that state_indices say to skip gives.
 void write_zeros(const KdaArgs& args, const KdaResult& result, std::int64_t n, std::int64_t head) {
-  const TokenRange tokens = tokens_of(args, n);
+  const Sequence tokens = tokens_of(args, n);
   const TensorView& o = result.o.view();
   for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
     for (std::int64_t j = 0; j < o.size(3); ++j)
@@ -90,7 +90,7 @@ void write_zeros(const KdaArgs& args, const KdaResult& result, std::int64_t n, s
 
 KdaResult run(const KdaArgs& args) {
   KdaResult result = make_result(args);
-  const KdaSizes size = sizes_of(args);
+  const RecurrenceSizes size = sizes_of(args);
   parallel_for(size.N * size.HV, [&](std::int64_t task, int) {
     const std::int64_t n = task / size.HV, head = task % size.HV;
     if (slots_of(args, n).read < 0) {

@@ -38,7 +38,7 @@ Verdict verify_dtypes(const KdaArgs& args) {
 }
 
 Verdict verify_sizes(const KdaArgs& args) {
-  const KdaSizes sizes = sizes_of(args);
+  const RecurrenceSizes sizes = sizes_of(args);
   const bool packed = args.cu_seqlens.defined();
   FLA_REFUSE_IF(sizes.K != 64 && sizes.K != 128 && sizes.K != 256, "requires K=64, K=128 or K=256, got {}",
                 sizes.K);

@@ -135,7 +135,7 @@ const Defect kDefects[] = {
      .after =
          [](const KdaArgs& args, KdaResult& result) {
            for (std::int64_t n = 0; args.state_indices.defined() && n < args.state_indices.size(0); ++n) {
-             const fla::TokenRange tokens = fla::tokens_of(args, n);
+             const fla::Sequence tokens = fla::tokens_of(args, n);
              if (fla::slots_of(args, n).read < 0 && tokens.end > tokens.begin)
                result.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, 1).as<char>()[1] = 1;
            }
@@ -153,7 +153,7 @@ const Defect kDefects[] = {
      .caught_by = {"causality"},
      .after =
          [](const KdaArgs& args, KdaResult& result) {
-           const fla::KdaSizes size = fla::sizes_of(args);
+           const fla::RecurrenceSizes size = fla::sizes_of(args);
            if (result.o.dtype() != fla::DType::f32 || size.T < 2 || args.out.defined()) return;
            const std::int64_t row = size.HV * size.V;
            const float last = result.o.as<float>()[size.B * size.T * row - 1];

@@ -11,7 +11,7 @@
 #include "backends/flash_kda/plan.cuh"
 #include "backends/flash_kda/route.h"
 #include "backends/flash_kda/segment.cuh"
-#include "fla/ops/kda/call_of.h"
+#include "fla/ops/recurrence/call_of.h"
 #include "tests/emulation/tensor_map.h"
 
 namespace fla::emulation {
@@ -143,7 +143,7 @@ class Placed {
   }
 
   void place_results() {
-    const KdaSizes s = sizes_of(args_);
+    const RecurrenceSizes s = sizes_of(args_);
     const std::int64_t row = s.HV * s.V + kForeign;
     const std::array shape{s.B, tokens_, s.HV, s.V}, strides{tokens_ * row, row, s.V, std::int64_t{1}};
     result_.o = Tensor::over(TensorView(rows("o", DType::bf16, row), given_.v.dtype(), shape, strides));

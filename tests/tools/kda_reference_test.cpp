@@ -96,7 +96,7 @@ TEST(KdaReference, OfAPoolIsThatOfItsSequencesAlone) {
   int skipped = 0;
   for (std::int64_t n = 0; n < 7; ++n) {
     const auto [read, write] = slots_of(made.args, n);
-    const TokenRange tokens = tokens_of(made.args, n);
+    const Sequence tokens = tokens_of(made.args, n);
     EXPECT_EQ(std::max<std::int64_t>(all.slots[static_cast<std::size_t>(n)], -1), write);  // any negative
     KdaReference one;
     if (read < 0) {

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "fla/ops/kda/call_of.h"
+#include "fla/ops/kda/kda.h"
+#include "fla/ops/recurrence/call_of.h"
 #include "tools/cases/recurrence_reference.h"
 
 /// The float64 reference of a call of kda. The arguments must be valid and lie on the CPU.

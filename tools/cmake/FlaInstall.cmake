@@ -46,6 +46,10 @@ set(FLA_PUBLIC_HEADERS
   fla/dispatch/settings/policy.h
   fla/ops/common/stages.h
   fla/ops/kda/kda.h
+  fla/ops/recurrence/arguments.h
+  fla/ops/recurrence/parts.h
+  fla/ops/recurrence/recurrence.h
+  fla/ops/recurrence/sequence.h
 )
 list(TRANSFORM FLA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 target_sources(fla PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${FLA_PUBLIC_HEADERS})

@@ -207,7 +207,7 @@ void check_same_bits_with_any_threads(Report& report, const Options& options) {
 /// Sequence n of a call, as a call of its own over the same memory.
 KdaArgs alone(const KdaArgs& args, std::int64_t n) {
   KdaArgs one = args;
-  const TokenRange tokens = tokens_of(args, n);
+  const Sequence tokens = tokens_of(args, n);
   for (TensorView* tensor : {&one.q, &one.k, &one.v, &one.g, &one.beta}) {
     *tensor = tensor->slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
   }
@@ -230,7 +230,7 @@ void check_same_bits_in_any_batch(Report& report, const Options& options) {
     for (std::int64_t n = 0; n < sizes_of(call.args()).N; ++n) {
       const KdaArgs one = alone(call.args(), n);
       if (!takes(report, target, one)) continue;
-      const TokenRange tokens = tokens_of(call.args(), n);
+      const Sequence tokens = tokens_of(call.args(), n);
       const TensorView o =
           together.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
       const KdaResult part{Tensor::over(o), Tensor::over(together.final_state.view().slice(0, n, 1))};

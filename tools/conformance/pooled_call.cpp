@@ -92,7 +92,7 @@ PooledCall::PooledCall(const KdaArgs& plain, const Kind& kind)
 }
 
 std::string PooledCall::wrong(const KdaResult& result, const cases::KdaReference& plain) const {
-  const KdaSizes size = sizes_of(args_);
+  const RecurrenceSizes size = sizes_of(args_);
   const std::int64_t row = size.HV * size.V, state = size.HV * size.K * size.V;
   std::string text;
   if (result.o.data() != args_.out.data()) text += "did not write o into `out`; ";
@@ -109,7 +109,7 @@ std::string PooledCall::wrong(const KdaResult& result, const cases::KdaReference
   std::vector<bool> written(static_cast<std::size_t>(has_state ? args_.final_state.size(0) : 0), false);
   for (std::int64_t n = 0; n < size.N; ++n) {
     const auto [read, write] = slots_[static_cast<std::size_t>(n)];
-    const TokenRange tokens = tokens_of(args_, n);
+    const Sequence tokens = tokens_of(args_, n);
     if (read < 0) {
       const TensorView o =
           result.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);

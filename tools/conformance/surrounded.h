@@ -27,7 +27,7 @@ struct Surrounded {
       inputs.push_back(LaidOut::copy_of(tensor, layout_of(argument, tensor.rank())));
       tensor = inputs.back().view();
     }
-    const KdaSizes size = sizes_of(args);
+    const RecurrenceSizes size = sizes_of(args);
     const std::array<std::int64_t, 4> o{size.B, size.T, size.HV, size.V};
     outputs.emplace_back(o, args.v.dtype(), layout_of(*find_argument(table, "out"), 4));
     args.out = outputs.back().view();

@@ -77,14 +77,14 @@ class Subject {
   void compare(BenchRow& row) const {
     KdaArgs reference_args = call_.args;
     reference_args.initial_state = pristine_;
-    const KdaSizes sizes = sizes_of(reference_args);
+    const RecurrenceSizes sizes = sizes_of(reference_args);
     const std::int64_t heads = sizes.N * sizes.HV, samples = std::min<std::int64_t>(heads, 4);
     cases::ErrorSum o, state;
     for (std::int64_t i = 0; i < samples; ++i) {
       const std::int64_t at = samples == 1 ? 0 : i * (heads - 1) / (samples - 1);
       const std::int64_t n = at / sizes.HV, head = at % sizes.HV;
       const cases::ReferenceHead expected = cases::kda_reference_head(reference_args, n, head);
-      const TokenRange tokens = tokens_of(reference_args, n);
+      const Sequence tokens = tokens_of(reference_args, n);
       const double* next = expected.o.data();
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
         const std::int64_t row_at = ((tokens.batch * sizes.T + t) * sizes.HV + head) * sizes.V;

@@ -128,14 +128,14 @@ void DeviceCalls::reset(int i) {
   fill_random(call.initial, {.scale = 0.3f, .seed = static_cast<std::uint64_t>(i + 2) * kSeeds - 1}, stream_);
 }
 
-TokenRange DeviceCalls::tokens_of(Index sequence) const {
+Sequence DeviceCalls::tokens_of(Index sequence) const {
   if (case_.lengths.empty()) return {sequence, 0, case_.sizes[Axis::T]};
   Index begin = 0;
   for (Index n = 0; n < sequence; ++n) begin += case_.lengths[static_cast<std::size_t>(n)];
   return {0, begin, begin + case_.lengths[static_cast<std::size_t>(sequence)]};
 }
 
-Tensor DeviceCalls::bring_rows(const TensorView& tensor, const TokenRange& tokens, Index head) const {
+Tensor DeviceCalls::bring_rows(const TensorView& tensor, const Sequence& tokens, Index head) const {
   const bool scalar = tensor.rank() == 3;
   const Index count = tokens.end - tokens.begin, channels = scalar ? 1 : tensor.size(3);
   const Tensor rows = scalar ? Tensor::empty({1, count, 1}, tensor.dtype())

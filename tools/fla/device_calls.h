@@ -45,15 +45,15 @@ class DeviceCalls {
   /// A head of a sequence of call 0, and what the reference makes of it.
   struct Sample {
     std::int64_t sequence, head;
-    TokenRange tokens;
+    Sequence tokens;
     cases::ReferenceHead expected;
   };
 
   Call make(std::uint64_t seed);
   Tensor place(Call& call, std::vector<std::int64_t> shape, DType dtype) const;
-  TokenRange tokens_of(std::int64_t sequence) const;
+  Sequence tokens_of(std::int64_t sequence) const;
   /// [begin, end) of one head as a tensor [1, tokens, 1, channels] or [1, tokens, 1] on the host.
-  Tensor bring_rows(const TensorView& tensor, const TokenRange& tokens, std::int64_t head) const;
+  Tensor bring_rows(const TensorView& tensor, const Sequence& tokens, std::int64_t head) const;
   Tensor bring_state(const TensorView& tensor, std::int64_t sequence, std::int64_t head) const;
   KdaArgs bring_head(const Call& call, const Sample& sample, std::vector<Tensor>& memory) const;
   void make_samples();

@@ -94,12 +94,12 @@ struct Slot {
   std::string (*route)(const BaseBackend& self, const void* args) = nullptr;  ///< null: has nothing to say
 };
 
-/// Whether `Type` has a member `route` of its own, which its op's class `Base` declares.
+/// Whether `Type` has a member `route` of its own, which its op's class `Base` has, too.
 template <class Owner, class Args>
 std::type_identity<Owner> owner_of_route(std::string (Owner::*)(std::string_view, const Args&) const);
 template <class Base, class Type>
 concept HasRoute = requires {
-  requires !std::is_same_v<typename decltype(owner_of_route(&Type::route))::type, Base>;
+  requires !std::is_base_of_v<typename decltype(owner_of_route(&Type::route))::type, Base>;
 };
 
 /// The slot of a pair of members of `Type`, called through the functions without state that are given. A

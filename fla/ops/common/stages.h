@@ -25,7 +25,7 @@ struct StageResult {
 
 inline constexpr DTypeSet kStageTypes{DType::f32};
 
-// One line an argument, as in fla/ops/kda/kda.h.
+// One line an argument, as in fla/ops/recurrence/parts.h.
 #define FLA_L2_NORM_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)          \
   TENSOR(x, required, kFloatTypes, "B T H K", "rows of K to be normalised") \
   OUTPUT(out, kStageTypes, "B T H K", "x", "memory for the result; may be x itself")

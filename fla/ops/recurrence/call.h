@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "fla/ops/common/kernel_views.h"
+#include "fla/ops/recurrence/sequence.h"
 
 namespace fla {
 
@@ -13,7 +14,7 @@ namespace fla {
 ///     S <- S + k u^T          u = beta (v - k^T S)
 ///     o = scale * q^T S
 ///
-/// The op's header has the rest; it makes the call, too (fla/ops/kda/call_of.h).
+/// The op's header has the rest; call_of.h makes the call.
 struct RecurrenceCall {
   std::int64_t T = 0, N = 1;
   int HV = 1, K = 0, V = 0;
@@ -31,11 +32,6 @@ struct RecurrenceCall {
   common::Indices read_slots{};   ///< N entries; absent: sequence n has slot n
   common::Indices write_slots{};  ///< N entries; absent: like read_slots. No slot twice in one call
   common::Indices cu_seqlens{};   ///< N + 1 entries; absent: a batch is a sequence, T long
-};
-
-/// The tokens of a sequence, and the batch that they lie in.
-struct Sequence {
-  std::int64_t batch, begin, end;
 };
 
 /// Where sequence n of a call with cu_seqlens begins.

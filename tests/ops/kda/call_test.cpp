@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "fla/core/tensor.h"
-#include "fla/ops/kda/call_of.h"
+#include "fla/ops/common/views_of.h"
+#include "fla/ops/kda/kda.h"
+#include "fla/ops/recurrence/call_of.h"
 
 /// A call of kda as kernels of CPUs and GPUs see it.
 namespace {

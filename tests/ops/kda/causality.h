@@ -22,7 +22,7 @@ inline const float* row_of(const fla::Tensor& o, std::int64_t b, std::int64_t t,
 inline void expect_outputs_before(const char* name, fla::KdaResult (*run)(const fla::KdaArgs&),
                                   const fla::KdaArgs& args, const fla::KdaResult& clean,
                                   const Spoilt& spoilt) {
-  const fla::KdaSizes size = fla::sizes_of(args);
+  const fla::RecurrenceSizes size = fla::sizes_of(args);
   const fla::TensorView& tensor = *spoilt.tensor;
   const std::int64_t batch = size.B - 1, head = tensor.size(2) - 1;
   std::int64_t at = batch * tensor.stride(0) + spoilt.token * tensor.stride(1) + head * tensor.stride(2);

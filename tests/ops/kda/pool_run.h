@@ -15,7 +15,7 @@ namespace fla_test {
 /// One sequence of a call by itself: its tokens, the state that it starts from, no indices, no outputs given.
 inline fla::KdaArgs sequence_alone(const fla::KdaArgs& args, std::int64_t n) {
   fla::KdaArgs one = args;
-  const fla::TokenRange tokens = fla::tokens_of(args, n);
+  const fla::Sequence tokens = fla::tokens_of(args, n);
   for (fla::TensorView* tensor : {&one.q, &one.k, &one.v, &one.g, &one.beta})
     *tensor = tensor->slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
   if (one.initial_state.defined())
@@ -51,7 +51,7 @@ inline void expect_bits_of_sequences_alone(fla::KdaResult (*run)(const fla::KdaA
   args.out = out;
   for (std::int64_t n = 0; n < N; ++n) {
     if (fla::slots_of(args, n).read >= 0) continue;
-    const fla::TokenRange tokens = fla::tokens_of(args, n);
+    const fla::Sequence tokens = fla::tokens_of(args, n);
     for (const fla::TensorView& tensor : {args.q, args.k, args.v, args.g, args.beta}) {
       const fla::TensorView its =
           tensor.slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
@@ -66,7 +66,7 @@ inline void expect_bits_of_sequences_alone(fla::KdaResult (*run)(const fla::KdaA
   std::vector<std::vector<std::byte>> outputs;
   for (std::int64_t n = 0; n < N; ++n) {
     const auto [read, write] = fla::slots_of(args, n);
-    const fla::TokenRange tokens = fla::tokens_of(args, n);
+    const fla::Sequence tokens = fla::tokens_of(args, n);
     if (read < 0) {
       const auto elements = (tokens.end - tokens.begin) * args.v.size(2) * args.v.size(3);
       outputs.emplace_back(static_cast<std::size_t>(elements) * fla::size_of(args.v.dtype()), std::byte{0});
@@ -91,7 +91,7 @@ inline void expect_bits_of_sequences_alone(fla::KdaResult (*run)(const fla::KdaA
     EXPECT_EQ(result.final_state.data(), args.final_state.data());
   }
   for (std::int64_t n = 0; n < N; ++n) {
-    const fla::TokenRange tokens = fla::tokens_of(args, n);
+    const fla::Sequence tokens = fla::tokens_of(args, n);
     EXPECT_EQ(
         bytes_of(out.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin)),
         outputs[static_cast<std::size_t>(n)])

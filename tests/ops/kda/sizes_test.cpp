@@ -49,14 +49,14 @@ INSTANTIATE_TEST_SUITE_P(All, KdaLengths,
                          testing::Values(0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130),
                          [](const auto& test) { return std::string("T") + std::to_string(test.param); });
 
-TEST(KdaSizes, NoBatchesGiveEmptyResults) {
+TEST(RecurrenceSizes, NoBatchesGiveEmptyResults) {
   const auto call = make_kda_case({.B = 0, .T = 5, .H = 2, .K = 8, .V = 8});
   expect_agreement(call.args);
   EXPECT_EQ(fla::kda(call.args).o.numel(), 0);
 }
 
 /// As many heads as there are here would take minutes one by one.
-TEST(KdaSizes, NoTokensAreAnsweredAtOnceHoweverManyBatchesThereAre) {
+TEST(RecurrenceSizes, NoTokensAreAnsweredAtOnceHoweverManyBatchesThereAre) {
   constexpr std::int64_t kMany = std::int64_t{1} << 28;
   const auto empty = [](std::initializer_list<std::int64_t> shape) {
     return fla::TensorView(nullptr, fla::DType::f32, shape);
@@ -73,7 +73,7 @@ TEST(KdaSizes, NoTokensAreAnsweredAtOnceHoweverManyBatchesThereAre) {
   }
 }
 
-TEST(KdaSizes, SkippedSequencesNeedNoPool) {
+TEST(RecurrenceSizes, SkippedSequencesNeedNoPool) {
   const auto call = make_kda_case({.B = 5, .T = 0, .H = 1, .K = 8, .V = 8});
   fla::KdaArgs args = call.args;
   const std::int64_t skipped = -1;
@@ -85,7 +85,7 @@ TEST(KdaSizes, SkippedSequencesNeedNoPool) {
   }
 }
 
-TEST(KdaSizes, NoTokensStillHandTheStateOn) {
+TEST(RecurrenceSizes, NoTokensStillHandTheStateOn) {
   for (const bool given : {false, true}) {
     expect_agreement(make_kda_case({.B = 3,
                                     .T = 0,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/tilelang/tilelang.h"
-#include "fla/ops/kda/call_of.h"
+#include "fla/ops/recurrence/call_of.h"
 #include "tests/backends/tilelang/emulation/block.h"
 #include "tests/ops/kda/extremes.h"
 #include "tools/cases/kda_random.h"

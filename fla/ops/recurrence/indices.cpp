@@ -1,4 +1,4 @@
-#include "fla/ops/kda/kda_indices.h"
+#include "fla/ops/recurrence/indices.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include "fla/ops/common/index_checks.h"
 #include "fla/ops/common/views_of.h"
 
-namespace fla {
+namespace fla::recurrence {
 namespace {
 
 /// An index under the name that messages give it.
@@ -33,7 +33,7 @@ std::string sized(const char* axis, std::int64_t size) {
 
 // ---- what is given
 
-void check_starts_are_due(const KdaArgs& args, const AxisSizes& sizes) {
+void check_starts_are_due(const Arguments& args, const AxisSizes& sizes) {
   if (!args.cu_seqlens.defined()) return;
   if (sizes[Axis::B] != 1) {
     throw InvalidArgument("cu_seqlens",
@@ -45,7 +45,7 @@ void check_starts_are_due(const KdaArgs& args, const AxisSizes& sizes) {
   }
 }
 
-void check_slots_are_due(const KdaArgs& args) {
+void check_slots_are_due(const Arguments& args) {
   if (!args.state_indices.defined() || args.final_state.defined()) return;
   // What is written goes into the caller's pool: the other slots of one made here would hold nothing.
   if (args.state_write_indices.defined())
@@ -149,10 +149,15 @@ void check_conflicts(const NamedIndex& read, const NamedIndex& write, bool in_pl
   }
 }
 
-void check_contents(const KdaArgs& args, const AxisSizes& sizes) {
-  check_starts({"cu_seqlens", args.cu_seqlens}, sizes[Axis::T]);
-  const NamedIndex read{"state_indices", args.state_indices};
-  const NamedIndex write{"state_write_indices", args.state_write_indices};
+/// Those of a call, where they can be read.
+struct Contents {
+  const TensorView &cu_seqlens, &state_indices, &state_write_indices;
+};
+
+void check_contents(const Arguments& args, const Contents& contents, const AxisSizes& sizes) {
+  check_starts({"cu_seqlens", contents.cu_seqlens}, sizes[Axis::T]);
+  const NamedIndex read{"state_indices", contents.state_indices};
+  const NamedIndex write{"state_write_indices", contents.state_write_indices};
   check_range(read, sizes[Axis::P]);
   check_range(write, sizes[Axis::P]);
   if (!args.final_state.defined()) return;
@@ -179,19 +184,18 @@ TensorView copied(const TensorView& index, Stream stream, Tensor& memory) {
 
 }  // namespace
 
-void check_indices(const KdaArgs& args, const AxisSizes& sizes) {
+void check_indices(const Arguments& args, const AxisSizes& sizes) {
   check_starts_are_due(args, sizes);
   check_slots_are_due(args);
   const bool hidden = is_on_device(args.cu_seqlens) || is_on_device(args.state_indices) ||
                       is_on_device(args.state_write_indices);
   if (!hidden || !checks_device_indices() || is_capturing(args.q.device(), args.stream))
-    return check_contents(args, sizes);
-  KdaArgs on_host = args;
-  Tensor starts, read, write;
-  on_host.cu_seqlens = copied(args.cu_seqlens, args.stream, starts);
-  on_host.state_indices = copied(args.state_indices, args.stream, read);
-  on_host.state_write_indices = copied(args.state_write_indices, args.stream, write);
-  check_contents(on_host, sizes);
+    return check_contents(args, {args.cu_seqlens, args.state_indices, args.state_write_indices}, sizes);
+  Tensor starts, read, write;  // the memory of the copies
+  check_contents(args,
+                 {copied(args.cu_seqlens, args.stream, starts), copied(args.state_indices, args.stream, read),
+                  copied(args.state_write_indices, args.stream, write)},
+                 sizes);
 }
 
-}  // namespace fla
+}  // namespace fla::recurrence

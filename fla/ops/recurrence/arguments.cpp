@@ -1,20 +1,20 @@
+#include "fla/ops/recurrence/arguments.h"
+
 #include <array>
-#include <cmath>
 #include <string>
 
 #include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
 #include "fla/ops/common/views_of.h"
-#include "fla/ops/kda/kda.h"
-#include "fla/ops/kda/kda_indices.h"
 #include "fla/ops/recurrence/call.h"
+#include "fla/ops/recurrence/indices.h"
 
-namespace fla {
+namespace fla::recurrence {
 namespace {
 
 constexpr std::int64_t kMaxChannels = 256;
 
-void check_sizes(const KdaArgs& args, const AxisSizes& sizes) {
+void check_sizes(const Arguments& args, const AxisSizes& sizes) {
   const auto channels = [](const char* argument, const char* axis, std::int64_t size) {
     if (size < 1 || size > kMaxChannels) {
       throw InvalidArgument(argument,
@@ -34,7 +34,7 @@ void check_sizes(const KdaArgs& args, const AxisSizes& sizes) {
   }
 }
 
-void check_options(const KdaArgs& args) {
+void check_options(const Arguments& args) {
   if (args.lower_bound) {
     const float bound = *args.lower_bound;
     if (args.safe_gate && args.use_gate_in_kernel && !(bound >= -5 && bound < 0)) {
@@ -55,32 +55,20 @@ void check_options(const KdaArgs& args) {
 
 }  // namespace
 
-ArgumentTable KdaArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(KdaArgs, FLA_KDA_ARGUMENTS); }
-
-void validate_arguments(const KdaArgs& args) {
-  const AxisSizes sizes = check_arguments(KdaArgs::arguments(), &args);
+void validate(const Arguments& args) {
+  const AxisSizes sizes = check_arguments(args.table, args.args);
   check_sizes(args, sizes);
   check_options(args);
   check_indices(args, sizes);
 }
 
-KdaSizes sizes_of(const KdaArgs& args) {
-  return {.B = args.q.size(0),
-          .T = args.q.size(1),
-          .H = args.q.size(2),
-          .HV = args.v.size(2),
-          .K = args.q.size(3),
-          .V = args.v.size(3),
-          .N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0)};
-}
-
-TokenRange tokens_of(const KdaArgs& args, std::int64_t n) {
+Sequence tokens_of(const Arguments& args, std::int64_t n) {
   if (!args.cu_seqlens.defined()) return {n, 0, args.q.size(1)};
   const common::Indices starts = common::indices_of(args.cu_seqlens);
   return {0, starts[n], starts[n + 1]};
 }
 
-StateSlots slots_of(const KdaArgs& args, std::int64_t n) {
+StateSlots slots_of(const Arguments& args, std::int64_t n) {
   // Indices on the host have been checked.
   const RecurrenceCall call{.final_state = {.slots = common::kAnySlot},
                             .read_slots = common::indices_of(args.state_indices),
@@ -89,25 +77,21 @@ StateSlots slots_of(const KdaArgs& args, std::int64_t n) {
   return {.read = read, .write = read < 0 ? read : write};
 }
 
-float scale_of(const KdaArgs& args) {
-  return args.scale ? *args.scale : 1 / std::sqrt(static_cast<float>(args.q.size(3)));
-}
-
-KdaResult make_result(const KdaArgs& args) {
-  KdaResult result;
+RecurrenceResult make_result(const Arguments& args) {
+  RecurrenceResult result;
   result.o = args.out.defined() ? Tensor::over(args.out)
                                 : empty_on(args.v.shape(), args.v.dtype(), args.v.device(), args.stream);
   if (args.final_state.defined()) {
     result.final_state = Tensor::over(args.final_state);
   } else if (args.output_final_state) {
-    const KdaSizes sizes = sizes_of(args);
-    const std::int64_t rows = args.state_v_first ? sizes.V : sizes.K,
-                       columns = args.state_v_first ? sizes.K : sizes.V;
+    const std::int64_t K = args.q.size(3), V = args.v.size(3),
+                       N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0);
     const DType dtype = args.initial_state.defined() ? args.initial_state.dtype() : DType::f32;
     result.final_state =
-        empty_on(std::array{sizes.N, sizes.HV, rows, columns}, dtype, args.v.device(), args.stream);
+        empty_on(std::array{N, args.v.size(2), args.state_v_first ? V : K, args.state_v_first ? K : V}, dtype,
+                 args.v.device(), args.stream);
   }
   return result;
 }
 
-}  // namespace fla
+}  // namespace fla::recurrence

@@ -1,27 +1,26 @@
-#pragma once
+#include "fla/ops/recurrence/call_of.h"
+
+#include <cmath>
 
 #include "fla/ops/common/views_of.h"
-#include "fla/ops/kda/kda.h"
-#include "fla/ops/recurrence/call.h"
 
-namespace fla {
+namespace fla::recurrence {
 
-/// The call that validated arguments stand for. `result` is where its results go.
-inline RecurrenceCall call_of(const KdaArgs& args, const KdaResult& result) {
-  const KdaSizes sizes = sizes_of(args);
-  RecurrenceCall call{.T = sizes.T,
-                      .N = sizes.N,
-                      .HV = static_cast<int>(sizes.HV),
-                      .K = static_cast<int>(sizes.K),
-                      .V = static_cast<int>(sizes.V),
-                      .group = static_cast<int>(sizes.HV / sizes.H),
+RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
+  const std::int64_t K = args.q.size(3), HV = args.v.size(2);
+  RecurrenceCall call{.T = args.q.size(1),
+                      .N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0),
+                      .HV = static_cast<int>(HV),
+                      .K = static_cast<int>(K),
+                      .V = static_cast<int>(args.v.size(3)),
+                      .group = static_cast<int>(HV / args.q.size(2)),
                       .q = common::rows_of(args.q),
                       .k = common::rows_of(args.k),
                       .v = common::rows_of(args.v),
                       .g = common::rows_of(args.g),
                       .beta = common::rows_of(args.beta),
                       .o = common::rows_of(result.o),
-                      .scale = scale_of(args),
+                      .scale = args.scale ? *args.scale : 1 / std::sqrt(static_cast<float>(K)),
                       .l2norm = args.use_qk_l2norm_in_kernel,
                       .beta_sigmoid = args.use_beta_sigmoid_in_kernel,
                       .neg_eigval = args.allow_neg_eigval,
@@ -37,9 +36,9 @@ inline RecurrenceCall call_of(const KdaArgs& args, const KdaResult& result) {
     call.gate = args.lower_bound ? common::GateInput::bounded : common::GateInput::softplus;
     call.lower_bound = args.lower_bound.value_or(0);
     call.A_log = common::parameters_of(args.A_log);
-    call.dt_bias = common::parameters_of(args.dt_bias, sizes.K);
+    call.dt_bias = common::parameters_of(args.dt_bias, K);
   }
   return call;
 }
 
-}  // namespace fla
+}  // namespace fla::recurrence

@@ -1,4 +1,4 @@
-#include "fla/ops/kda/kda_cuda.h"
+#include "fla/ops/recurrence/original.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,16 +6,23 @@
 
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
+#include "fla/ops/recurrence/call_of.h"
+#include "fla/ops/recurrence/cpu/kernels.h"
 
 #ifdef FLA_HAS_CUDA
 #include "fla/core/cuda_error.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/call_of.h"
 #include "fla/ops/kda/cuda/kda_call.h"
 #endif
 
-namespace fla {
+namespace fla::recurrence {
 namespace {
+
+RecurrenceResult run_on_cpu(const Arguments& args, void (*kernel)(const RecurrenceCall&)) {
+  RecurrenceResult result = make_result(args);
+  kernel(call_of(args, result));
+  return result;
+}
 
 constexpr int kOldestArchitecture = 80;
 
@@ -40,75 +47,75 @@ void check_device(Device device) {
   }
 }
 
-}  // namespace
-
 #ifdef FLA_HAS_CUDA
 
-namespace {
-
 /// Grids are cut into heads of sequences, 32 values a block.
-void check_grid(const KdaArgs& args) {
-  const KdaSizes sizes = sizes_of(args);
+void check_grid(const RecurrenceCall& call) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t heads = sizes.N * sizes.HV, most = kMost / ((sizes.V + 31) / 32);
+  const std::int64_t heads = call.N * call.HV, most = kMost / ((call.V + 31) / 32);
   if (heads > most) {
     throw InvalidArgument("v", "expected at most " + std::to_string(most) +
-                                   " heads of V=" + std::to_string(sizes.V) +
+                                   " heads of V=" + std::to_string(call.V) +
                                    " in all sequences on a CUDA device, got " + std::to_string(heads));
   }
 }
 
 struct Kernel {
-  const char* doing;
+  std::string_view RecurrenceOp::*function;
   std::size_t (*workspace)(const RecurrenceCall& call);
   cudaError_t (*launch)(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
 };
-constexpr Kernel kChunk{"launching chunk_kda", cuda::chunk_workspace, cuda::launch_chunk};
-constexpr Kernel kRecurrent{"launching fused_recurrent_kda", cuda::recurrent_workspace,
-                            cuda::launch_recurrent};
+constexpr Kernel kChunk{&RecurrenceOp::chunk, cuda::chunk_workspace, cuda::launch_chunk};
+constexpr Kernel kRecurrent{&RecurrenceOp::recurrent, cuda::recurrent_workspace, cuda::launch_recurrent};
 
-KdaResult run(const KdaArgs& args, const Kernel& kernel) {
+RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   const Device device = args.q.device();
   check_device(device);
-  check_grid(args);
+  const RecurrenceCall call = call_of(args, {});
+  check_grid(call);
   if (args.v.numel() == 0 && !args.final_state.defined() && !args.output_final_state)
     return make_result(args);
   const CurrentDevice current(device.index);
-  const CallWorkspace workspace(args.workspace, kernel.workspace(call_of(args, {})), device, args.stream);
-  KdaResult result = make_result(args);
-  check_cuda(
-      kernel.launch(call_of(args, result), workspace.data(), static_cast<cudaStream_t>(args.stream.handle)),
-      kernel.doing, BackendError::Wrote::nothing);
+  const CallWorkspace workspace(args.workspace, kernel.workspace(call), device, args.stream);
+  RecurrenceResult result = make_result(args);
+  const cudaError_t error =
+      kernel.launch(call_of(args, result), workspace.data(), static_cast<cudaStream_t>(args.stream.handle));
+  if (error != cudaSuccess)
+    check_cuda(error, ("launching " + std::string(args.op.*kernel.function)).c_str(),
+               BackendError::Wrote::nothing);
   return result;
 }
 
 }  // namespace
 
-KdaResult chunk_kda_cuda(const KdaArgs& args) { return run(args, kChunk); }
-KdaResult recurrent_kda_cuda(const KdaArgs& args) { return run(args, kRecurrent); }
-
-std::size_t workspace_size_cuda(const KdaArgs& args) {
+std::size_t original_workspace(const Arguments& args) {
   check_device(args.q.device());
-  check_grid(args);
   const RecurrenceCall call = call_of(args, {});
+  check_grid(call);
   return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));
 }
 
 #else
 
-namespace {
-
 [[noreturn]] void refuse(Device device) {
   check_device(device);
   throw BackendError(std::string(why_no_cuda_device()), BackendError::Wrote::nothing);
 }
+struct Kernel {};
+constexpr Kernel kChunk, kRecurrent;
+RecurrenceResult run_on_cuda(const Arguments& args, const Kernel&) { refuse(args.q.device()); }
 
 }  // namespace
 
-KdaResult chunk_kda_cuda(const KdaArgs& args) { refuse(args.q.device()); }
-KdaResult recurrent_kda_cuda(const KdaArgs& args) { refuse(args.q.device()); }
-std::size_t workspace_size_cuda(const KdaArgs& args) { refuse(args.q.device()); }
+std::size_t original_workspace(const Arguments& args) { refuse(args.q.device()); }
 
 #endif
 
-}  // namespace fla
+RecurrenceResult run_chunk(const Arguments& args) {
+  return args.q.device().is_cpu() ? run_on_cpu(args, chunk_on_cpu) : run_on_cuda(args, kChunk);
+}
+RecurrenceResult run_recurrent(const Arguments& args) {
+  return args.q.device().is_cpu() ? run_on_cpu(args, recurrent_on_cpu) : run_on_cuda(args, kRecurrent);
+}
+
+}  // namespace fla::recurrence

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/core/tensor.h"
+#include "fla/core/workspace.h"
+#include "fla/ops/recurrence/sequence.h"
+
+/// The arguments of the family's ops, whichever op it is: what recurrence.h's templates hand to the library.
+namespace fla {
+
+struct RecurrenceResult {
+  Tensor o;            ///< [B, T, HV, V], dtype of v
+  Tensor final_state;  ///< [P, HV, K, V] (or as state_v_first says); empty unless it was asked for
+};
+
+/// What an op of the family is. Its argument struct has one as kOp.
+struct RecurrenceOp {
+  std::string_view name;              ///< of the op and of its front door
+  std::string_view chunk, recurrent;  ///< its functions
+};
+
+template <class Args>
+concept RecurrenceArgs = std::same_as<decltype(Args::kOp), const RecurrenceOp>;
+
+/// Where a sequence's state is read and written; read < 0: the sequence is skipped, write < 0: no state is
+/// written.
+struct StateSlots {
+  std::int64_t read, write;
+};
+
+namespace recurrence {
+
+/// A call's arguments. Those that its op does not have are absent.
+struct Arguments {
+  const RecurrenceOp& op;
+  ArgumentTable table;
+  const void* args;  ///< the op's struct
+  const TensorView &q, &k, &v, &g, &beta, &initial_state, &A_log, &dt_bias;
+  const TensorView &cu_seqlens, &state_indices, &state_write_indices, &out, &final_state;
+  std::optional<float> scale, lower_bound;
+  bool output_final_state, use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel,
+      allow_neg_eigval, safe_gate, state_v_first;
+  Stream stream;
+  Workspace workspace;
+};
+
+inline const TensorView kAbsent{};
+
+#define FLA_OR(name, otherwise)              \
+  [&]() -> decltype(auto) {                  \
+    if constexpr (requires { args.name; }) { \
+      return (args.name);                    \
+    } else {                                 \
+      return (otherwise);                    \
+    }                                        \
+  }()
+/// Holds as long as `args` does.
+template <RecurrenceArgs Args>
+Arguments arguments_of(const Args& args) {
+  return {.op = Args::kOp,
+          .table = Args::arguments(),
+          .args = &args,
+          .q = args.q,
+          .k = args.k,
+          .v = args.v,
+          .g = FLA_OR(g, kAbsent),
+          .beta = FLA_OR(beta, kAbsent),
+          .initial_state = args.initial_state,
+          .A_log = FLA_OR(A_log, kAbsent),
+          .dt_bias = FLA_OR(dt_bias, kAbsent),
+          .cu_seqlens = args.cu_seqlens,
+          .state_indices = args.state_indices,
+          .state_write_indices = args.state_write_indices,
+          .out = args.out,
+          .final_state = args.final_state,
+          .scale = args.scale,
+          .lower_bound = FLA_OR(lower_bound, std::optional<float>()),
+          .output_final_state = args.output_final_state,
+          .use_qk_l2norm_in_kernel = FLA_OR(use_qk_l2norm_in_kernel, false),
+          .use_gate_in_kernel = FLA_OR(use_gate_in_kernel, false),
+          .use_beta_sigmoid_in_kernel = FLA_OR(use_beta_sigmoid_in_kernel, false),
+          .allow_neg_eigval = FLA_OR(allow_neg_eigval, false),
+          .safe_gate = FLA_OR(safe_gate, false),
+          .state_v_first = args.state_v_first,
+          .stream = args.stream,
+          .workspace = args.workspace};
+}
+#undef FLA_OR
+
+/// What recurrence.h says of the functions without `recurrence::`.
+FLA_API void validate(const Arguments& args);
+FLA_API RecurrenceResult make_result(const Arguments& args);
+FLA_API Sequence tokens_of(const Arguments& args, std::int64_t n);
+FLA_API StateSlots slots_of(const Arguments& args, std::int64_t n);
+
+/// Bytes that the original kernels ask for at most.
+FLA_API std::size_t original_workspace(const Arguments& args);
+
+}  // namespace recurrence
+}  // namespace fla

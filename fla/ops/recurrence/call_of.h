@@ -1,0 +1,19 @@
+#pragma once
+
+#include "fla/ops/recurrence/arguments.h"
+#include "fla/ops/recurrence/call.h"
+
+namespace fla {
+namespace recurrence {
+
+FLA_API RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result);
+
+}  // namespace recurrence
+
+/// The call that validated arguments stand for. `result` is where its results go.
+template <RecurrenceArgs Args>
+RecurrenceCall call_of(const Args& args, const RecurrenceResult& result) {
+  return recurrence::call_of(recurrence::arguments_of(args), result);
+}
+
+}  // namespace fla

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "fla/ops/recurrence/arguments.h"
+
+/// The original kernels of the family: every call that validates, of every op, on CPUs and on CUDA devices
+/// from sm_80 on. On CUDA they return when everything is on args.stream; with results and workspace given
+/// they neither allocate nor wait. Throw InvalidArgument, before anything has run, where the tensors' device
+/// cannot be used (in a build without CUDA only CPUs can) and for a workspace that does not do; BackendError
+/// or DeviceLost as CUDA answers.
+namespace fla::recurrence {
+
+RecurrenceResult run_chunk(const Arguments& args);
+RecurrenceResult run_recurrent(const Arguments& args);
+
+template <RecurrenceArgs Args>
+RecurrenceResult run_chunk(const Args& args) {
+  return run_chunk(arguments_of(args));
+}
+template <RecurrenceArgs Args>
+RecurrenceResult run_recurrent(const Args& args) {
+  return run_recurrent(arguments_of(args));
+}
+
+}  // namespace fla::recurrence

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fla/core/errors.h"
+#include "fla/core/export.h"
+#include "fla/core/tensor.h"
+#include "fla/dispatch/backend/backend.h"
+#include "fla/dispatch/choice/accepting_backends.h"
+#include "fla/ops/recurrence/arguments.h"
+
+/// What every op of the family has: recurrences over a state S of shape [K, V], one a sequence and value
+/// head, that decays, takes in a key and a value, and answers a query, token by token. An op's own header has
+/// its formula and its arguments.
+///
+/// Sizes: B batches of T tokens, H key heads, HV value heads (a multiple of H; value head i reads key head
+/// i / (HV / H)), K and V channels from 1 to 256, N sequences: B, or with cu_seqlens (then B is 1) the packed
+/// sequences [cu_seqlens[i], cu_seqlens[i + 1]), empty ones allowed. Strides are honoured on every axis, so
+/// slices of fused projections are legal. All arithmetic is in f32, but for the factors of products in
+/// backends that say so (BackendInfo::precision). Gates may be as strong as they like, -inf included. A
+/// token's output depends on no later token, whatever that holds, NaN included.
+///
+/// States are a pool of P slots. Without state_indices P is N and sequence n has slot n. With them sequence n
+/// reads slot state_indices[n] of initial_state and writes slot state_write_indices[n] (state_indices[n]
+/// without those) of final_state, which the caller gives and which may be initial_state itself. A sequence
+/// whose state_indices[n] is negative is skipped: its outputs are zeros and no state is written; one whose
+/// state_write_indices[n] alone is negative runs and leaves no state. No slot is written twice, or written
+/// for one sequence and read for another, in one call. Slots that are not written keep what they hold.
+///
+/// cu_seqlens and the indices may lie on the host or on the device. On the host they are checked: entries out
+/// of order or out of range are errors. On the device they are not read before the kernels run, so that a
+/// call neither waits nor breaks a graph capture; kernels stay inside the tensors whatever they hold (bounds
+/// are clamped to [0, T], slots outside the pool count as negative), and FLA_CHECK_INDICES=1 reads and checks
+/// them first.
+///
+/// Views must outlive the call (on CUDA: the work on the stream, except indices on the host). With `out`,
+/// where a state is asked for `final_state`, and on CUDA `workspace` given, a call allocates nothing after
+/// the first of its size on a thread; only a state that is updated in place while backends take part in the
+/// stages of an original kernel (fla/ops/common/stages.h) is kept apart until the call is done, so that a
+/// stage that fails leaves it as it was.
+///
+/// Functions are thread-safe; calls may share inputs. CPU calls return when the result is there, CUDA calls
+/// when the work is on args.stream. They throw InvalidArgument before anything runs, BackendError when a
+/// backend failed or the required one refused, ConfigError when the environment is wrong, std::bad_alloc when
+/// there is not enough memory.
+namespace fla {
+
+/// Throws InvalidArgument unless a function of the op could run this call.
+template <RecurrenceArgs Args>
+void validate_arguments(const Args& args) {
+  recurrence::validate(recurrence::arguments_of(args));
+}
+
+/// The function that the front door, which is called like the op, gives this call to: the one that works
+/// token by token for short sequences, the chunked one for others.
+template <RecurrenceArgs Args>
+std::string_view front_door(const Args& args) {
+  // A chunk pays off once a sequence fills a good part of one; the mean length decides for packed sequences.
+  constexpr std::int64_t kShort = 8;
+  if (!args.q.defined() || args.q.rank() < 2) return Args::kOp.chunk;
+  const std::int64_t sequences =
+      args.cu_seqlens.defined() && args.cu_seqlens.rank() == 1 ? args.cu_seqlens.size(0) - 1 : 1;
+  return args.q.size(1) <= kShort * sequences ? Args::kOp.recurrent : Args::kOp.chunk;
+}
+
+// ---- for authors of backends
+
+/// The sizes of a call, read off validated arguments.
+struct RecurrenceSizes {
+  std::int64_t B, T, H, HV, K, V, N;
+};
+template <RecurrenceArgs Args>
+RecurrenceSizes sizes_of(const Args& args) {
+  return {.B = args.q.size(0),
+          .T = args.q.size(1),
+          .H = args.q.size(2),
+          .HV = args.v.size(2),
+          .K = args.q.size(3),
+          .V = args.v.size(3),
+          .N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0)};
+}
+
+/// Where sequence n's state is read and written, host indices only.
+template <RecurrenceArgs Args>
+StateSlots slots_of(const Args& args, std::int64_t n) {
+  return recurrence::slots_of(recurrence::arguments_of(args), n);
+}
+
+/// The tokens of sequence n, host indices only.
+template <RecurrenceArgs Args>
+Sequence tokens_of(const Args& args, std::int64_t n) {
+  return recurrence::tokens_of(recurrence::arguments_of(args), n);
+}
+
+/// scale as given, or 1/sqrt(K).
+template <RecurrenceArgs Args>
+float scale_of(const Args& args) {
+  return args.scale ? *args.scale : 1 / std::sqrt(static_cast<float>(args.q.size(3)));
+}
+
+/// Where results go: the caller's memory where it was given, new memory otherwise; no state unless it was
+/// asked for.
+template <RecurrenceArgs Args>
+RecurrenceResult make_result(const Args& args) {
+  return recurrence::make_result(recurrence::arguments_of(args));
+}
+
+/// What the backends of every op of the family have; an op's own class adds its functions.
+template <RecurrenceArgs OpArgs>
+class FLA_API RecurrenceBackend : public BaseBackend {
+ public:
+  using Args = OpArgs;
+
+  /// Bytes of workspace that a call it takes needs; asked for validated arguments that the verifier accepts.
+  virtual std::size_t workspace_size(std::string_view /*function*/, const Args&) const { return 0; }
+
+  /// Which way it would run such a call; nothing where there is one way.
+  virtual std::string route(std::string_view /*function*/, const Args&) const { return ""; }
+
+ protected:
+  [[noreturn]] static void not_implemented(std::string_view function) {
+    throw BackendError(std::string(function) + " is not implemented", BackendError::Wrote::nothing);
+  }
+};
+
+/// The class to subclass to serve an op; override what the backend has.
+#define FLA_RECURRENCE_BACKEND(NAME, ARGS, CHUNK, RECURRENT)                                   \
+  class FLA_API NAME : public ::fla::RecurrenceBackend<ARGS> {                                 \
+   public:                                                                                     \
+    virtual ::fla::RecurrenceResult CHUNK(const ARGS&) { not_implemented(#CHUNK); }            \
+    virtual ::fla::Verdict CHUNK##_verifier(const ARGS&) const { return ::fla::accept(); }     \
+    virtual ::fla::RecurrenceResult RECURRENT(const ARGS&) { not_implemented(#RECURRENT); }    \
+    virtual ::fla::Verdict RECURRENT##_verifier(const ARGS&) const { return ::fla::accept(); } \
+                                                                                               \
+    template <class Type>                                                                      \
+    static ::std::vector<::fla::dispatch::Slot> slots() {                                      \
+      return {FLA_BACKEND_SLOT(NAME, Type, CHUNK), FLA_BACKEND_SLOT(NAME, Type, RECURRENT)};   \
+    }                                                                                          \
+  }
+
+/// Bytes of workspace with which no kernel that could take this call, under any settings, allocates: the most
+/// that the original kernels of all functions and every available backend ask for. 0 on the CPU. Reads
+/// metadata only, so that it holds for every call of the same shapes, strides and options. Throws as the op's
+/// functions do.
+template <RecurrenceArgs Args>
+std::size_t workspace_size(const Args& args) {
+  validate_arguments(args);
+  if (args.q.device().is_cpu()) return 0;
+  std::size_t bytes = recurrence::original_workspace(recurrence::arguments_of(args));
+  Args without = args;  // a verifier may refuse a workspace that is too small for it
+  without.workspace = {};
+  for (const auto& accepting : dispatch::accepting_backends(Args::kOp.name, without)) {
+    const auto* backend = dynamic_cast<const RecurrenceBackend<Args>*>(accepting.backend.get());
+    if (backend == nullptr) continue;  // a lambda: asks for none
+    bytes = std::max(bytes, backend->workspace_size(accepting.function, without));
+  }
+  return bytes;
+}
+
+}  // namespace fla
