@@ -25,5 +25,4 @@
 #include "fla/dispatch/observe/registry_snapshot.h"
 #include "fla/dispatch/plugins/plugin.h"
 #include "fla/dispatch/settings/policy.h"
-#include "fla/ops/common/stages.h"
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"

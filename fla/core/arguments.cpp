@@ -76,6 +76,23 @@ void check_need(ArgumentTable table, const void* args, const Argument& argument,
                                          (needed.kind == ArgumentKind::flag ? ", got false" : ", got none"));
 }
 
+/// Of those that stand in for each other there is one.
+void check_either(ArgumentTable table, const void* args) {
+  const Argument* found = nullptr;
+  std::string names;
+  for (const Argument& argument : table) {
+    if (argument.need != Need::either) continue;
+    names += (names.empty() ? "" : " or ") + std::string(argument.name);
+    if (!argument.given(args)) continue;
+    if (found != nullptr)
+      throw InvalidArgument(argument.name, "expected none with " + std::string(found->name) + ", got both");
+    found = &argument;
+  }
+  if (found != nullptr || names.empty()) return;
+  const auto first = std::ranges::find(table, Need::either, &Argument::need);
+  throw InvalidArgument(first->name, "expected " + names + ", got neither");
+}
+
 /// Whether axes nest, each stepping over everything that those of smaller strides reach: then no element is
 /// in another's place.
 bool has_places_of_its_own(const TensorView& tensor) {
@@ -220,6 +237,7 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
       check(argument);
     }
   }
+  check_either(table, args);
   if (sizes[Axis::N] < 0) sizes[Axis::N] = sizes[Axis::B];
   if (sizes.has_slots) {
     for (const Argument& argument : table) {

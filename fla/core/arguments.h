@@ -106,7 +106,8 @@ struct ShapeRules {
 /// memory that the caller gives for a result. number: a float that may be left out. flag: off unless set.
 enum class ArgumentKind : std::uint8_t { tensor, index, output, number, flag };
 
-enum class Need : std::uint8_t { required, optional };
+/// either: of all arguments of a table that are so, a call gives one.
+enum class Need : std::uint8_t { required, optional, either };
 
 struct Argument {
   std::string_view name;

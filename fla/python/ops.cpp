@@ -1,24 +1,37 @@
+#include "fla/ops/ops.h"
+
 #include <stdexcept>
 #include <string>
 
-#include "fla/ops/kda/kda.h"
 #include "fla/python/op.h"
 
 namespace fla::python {
 
-/// The ops of the module, one line per function. Names, order, documentation and checks of their arguments
-/// come from the op's table.
+/// The functions of an op of the family.
+template <class Args, RecurrenceResult (*Door)(const Args&), RecurrenceResult (*Chunk)(const Args&),
+          RecurrenceResult (*Recurrent)(const Args&)>
+void add_functions(std::vector<OpFunction>& all) {
+  constexpr const RecurrenceOp& op = Args::kOp;
+  const std::string title(op.title);
+  static const std::string door = title + ": short sequences go to " + std::string(op.recurrent) +
+                                  ", others to " + std::string(op.chunk) + ".",
+                           chunk = title + " for prefill lengths: works on chunks of tokens.",
+                           recurrent = title + " for decoding and short continuations: works token by token.";
+  all.push_back(function_of<Args, Door>(op.name, op.name, door));
+  all.push_back(function_of<Args, Chunk>(op.name, op.chunk, chunk));
+  all.push_back(function_of<Args, Recurrent>(op.name, op.recurrent, recurrent));
+}
+
+/// The ops of the module. Names, order, documentation and checks of their arguments come from their tables.
 const std::vector<OpFunction>& functions() {
-  static const std::vector<OpFunction> all{
-      function_of<KdaArgs, &fla::kda>(
-          "kda", "kda",
-          "Kimi Delta Attention: short sequences go to fused_recurrent_kda, others to chunk_kda."),
-      function_of<KdaArgs, &fla::chunk_kda>(
-          "kda", "chunk_kda", "Kimi Delta Attention for prefill lengths: works on chunks of tokens."),
-      function_of<KdaArgs, &fla::fused_recurrent_kda>(
-          "kda", "fused_recurrent_kda",
-          "Kimi Delta Attention for decoding and short continuations: works token by token."),
-  };
+  static const std::vector<OpFunction> all = [] {
+    std::vector<OpFunction> made;
+#define FLA_OP(NAME, ARGS) \
+  add_functions<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME>(made);
+    FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+    return made;
+  }();
   return all;
 }
 

@@ -18,8 +18,10 @@ def parameters(name):
     return inspect.signature(getattr(fla_cpp, name)).parameters
 
 
-def test_the_functions_are_those_of_kda():
-    assert list(FUNCTIONS) == ["kda", "chunk_kda", "fused_recurrent_kda"]
+def test_every_op_has_its_functions():
+    ops = ["kda", "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn", "linear_attn"]
+    ops.append("dplr_delta_rule")
+    assert list(FUNCTIONS) == [name for op in ops for name in (op, f"chunk_{op}", f"fused_recurrent_{op}")]
     assert set(FUNCTIONS) <= set(fla_cpp.__all__)
 
 

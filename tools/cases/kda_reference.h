@@ -14,7 +14,7 @@ using KdaErrors = Errors;
 
 inline Reference kda_reference(const KdaArgs& args) { return recurrence_reference(call_of(args, {})); }
 inline ReferenceHead kda_reference_head(const KdaArgs& args, std::int64_t sequence, std::int64_t head) {
-  return recurrence_reference_head(call_of(args, {}), sequence, head);
+  return recurrence_reference_head(call_of(args, {}), {}, sequence, head);
 }
 inline Errors kda_errors(const KdaResult& result, const Reference& reference) {
   return errors_of(result.o, result.final_state, reference);

@@ -4,8 +4,7 @@
 #include <array>
 
 #include "fla/core/errors.h"
-#include "fla/ops/common/stages.h"
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 
 namespace fla::cases {
 namespace {
@@ -16,33 +15,35 @@ std::string joined(std::span<const std::string_view> names) {
   return text;
 }
 
-constexpr std::array<std::string_view, 2> kKdaFunctions{"chunk_kda", "fused_recurrent_kda"};
-constexpr std::array<std::string_view, 2> kKdaResults{"o", "final_state"};
+constexpr std::array<std::string_view, 2> kRecurrenceResults{"o", "final_state"};
 
-const KdaArgs& kda_args(const void* args) { return *static_cast<const KdaArgs*>(args); }
-
-std::vector<NamedTensor> run_kda(std::string_view function, const void* args) {
-  auto* const run = function == "chunk_kda"             ? &fla::chunk_kda
-                    : function == "fused_recurrent_kda" ? &fla::fused_recurrent_kda
-                                                        : &fla::kda;
-  auto [o, final_state] = run(kda_args(args));
-  std::vector<NamedTensor> results{{"o", o}};
-  if (final_state.defined()) results.push_back({"final_state", final_state});
-  return results;
-}
-
-Op kda_op() {
-  return {.name = "kda",
-          .title = "kda",
-          .arguments = KdaArgs::arguments(),
-          .functions = kKdaFunctions,
-          .results = kKdaResults,
-          .make_args = []() -> std::shared_ptr<void> { return std::make_shared<KdaArgs>(); },
-          .validate = [](const void* args) { validate_arguments(kda_args(args)); },
-          .front_door = [](const void* args) { return front_door(kda_args(args)); },
-          .explain = [](std::string_view function,
-                        const void* args) { return explain("kda", function, kda_args(args)); },
-          .run = run_kda};
+/// An op of the family.
+template <class Args, RecurrenceResult (*door)(const Args&), RecurrenceResult (*chunk)(const Args&),
+          RecurrenceResult (*recurrent)(const Args&)>
+Op recurrence_op() {
+  static constexpr std::array kFunctions{Args::kOp.chunk, Args::kOp.recurrent};
+  return {.name = Args::kOp.name,
+          .title = Args::kOp.name,
+          .arguments = Args::arguments(),
+          .functions = kFunctions,
+          .results = kRecurrenceResults,
+          .make_args = []() -> std::shared_ptr<void> { return std::make_shared<Args>(); },
+          .validate = [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); },
+          .front_door = [](const void* args) { return front_door(*static_cast<const Args*>(args)); },
+          .explain =
+              [](std::string_view function, const void* args) {
+                return explain(Args::kOp.name, function, *static_cast<const Args*>(args));
+              },
+          .run =
+              [](std::string_view function, const void* args) {
+                auto* const run = function == Args::kOp.chunk       ? chunk
+                                  : function == Args::kOp.recurrent ? recurrent
+                                                                    : door;
+                auto [o, final_state] = run(*static_cast<const Args*>(args));
+                std::vector<NamedTensor> results{{"o", o}};
+                if (final_state.defined()) results.push_back({"final_state", final_state});
+                return results;
+              }};
 }
 
 constexpr std::array<std::string_view, 3> kStages{"l2_norm", "gate", "solve_tril"};
@@ -71,9 +72,12 @@ Op stage_op() {
 }
 
 std::span<const Op> all_ops() {
-  static const std::array ops{kda_op(), stage_op<L2NormArgs, &common::l2_norm, 0>(),
+#define FLA_OP(NAME, ARGS) \
+  recurrence_op<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME>(),
+  static const std::array ops{FLA_RECURRENCE_OPS(FLA_OP) stage_op<L2NormArgs, &common::l2_norm, 0>(),
                               stage_op<GateArgs, &common::gate, 1>(),
                               stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
+#undef FLA_OP
   return ops;
 }
 

@@ -53,7 +53,16 @@ double parameter(const common::Parameters& parameters, Index head, Index channel
 
 /// The log-decay of every channel.
 Row gates(const RecurrenceCall& call, Index batch, Index token, Index head) {
-  Row g = row(call.g, batch, token, head, call.K);
+  const bool by_channel = call.gate_kind == GateKind::channel;
+  if (call.gate_kind == GateKind::none) return Row(static_cast<std::size_t>(call.K), 0.0);
+  Row g{0};
+  if (call.head_gate == HeadGate::retention) {
+    g[0] = std::log1p(-std::exp2(-5.0 - static_cast<double>(head)));
+  } else if (call.head_gate == HeadGate::slopes) {
+    g[0] = -static_cast<double>(call.head_slope) * static_cast<double>(head);
+  } else {
+    g = row(call.g, batch, token, head, by_channel ? call.K : 1);
+  }
   if (call.gate != common::GateInput::given) {
     const double rate = call.A_log.data ? std::exp(parameter(call.A_log, head, 0)) : 1;
     for (std::size_t i = 0; i < g.size(); ++i) {
@@ -63,6 +72,7 @@ Row gates(const RecurrenceCall& call, Index batch, Index token, Index head) {
                  : -rate * softplus(x);
     }
   }
+  if (!by_channel) g.resize(static_cast<std::size_t>(call.K), g[0]);
   return g;
 }
 
@@ -91,7 +101,8 @@ Row starting_state(const RecurrenceCall& call, Index slot, Index head) {
 
 }  // namespace
 
-ReferenceHead recurrence_reference_head(const RecurrenceCall& call, Index sequence, Index head) {
+ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const LowRankPair& pair, Index sequence,
+                                        Index head) {
   const Index V = call.V, key_head = head / call.group;
   const auto [batch, begin, end] = tokens(call, sequence);
 
@@ -102,6 +113,7 @@ ReferenceHead recurrence_reference_head(const RecurrenceCall& call, Index sequen
     result.o.resize(static_cast<std::size_t>((end - begin) * V), 0.0);
     return result;
   }
+  Row keys(static_cast<std::size_t>(call.K), 0.0);  // their sum so far
   for (Index t = begin; t < end; ++t) {
     Row q = row(call.q, batch, t, key_head, call.K), k = row(call.k, batch, t, key_head, call.K);
     const Row g = gates(call, batch, t, head);
@@ -111,30 +123,44 @@ ReferenceHead recurrence_reference_head(const RecurrenceCall& call, Index sequen
       normalise(k);
     }
 
-    Row u(v.size(), 0.0), o(v.size(), 0.0);
+    Row a, b;
+    if (call.rule == Rule::low_rank) {
+      a = row(pair.a, batch, t, key_head, call.K);
+      b = row(pair.b, batch, t, key_head, call.K);
+    }
+    Row read(v.size(), 0.0), o(v.size(), 0.0);  // read: a^T S before it decays, or k^T S after
     for (std::size_t i = 0; i < k.size(); ++i) {
       double* S = &result.state[i * v.size()];
       const double decay = std::exp(g[i]);
       for (std::size_t j = 0; j < v.size(); ++j) {
+        if (call.rule == Rule::low_rank) read[j] += a[i] * S[j];
         S[j] *= decay;
-        u[j] += k[i] * S[j];
+        if (call.rule == Rule::delta) read[j] += k[i] * S[j];
       }
     }
-    const double beta = beta_at(call, batch, t, head);
-    for (std::size_t j = 0; j < v.size(); ++j) u[j] = beta * (v[j] - u[j]);
+    Row u = v;
+    if (call.rule == Rule::delta) {
+      const double beta = beta_at(call, batch, t, head);
+      for (std::size_t j = 0; j < v.size(); ++j) u[j] = beta * (v[j] - read[j]);
+    }
+    double divisor = 1e-10;
     for (std::size_t i = 0; i < k.size(); ++i) {
       double* S = &result.state[i * v.size()];
       for (std::size_t j = 0; j < v.size(); ++j) {
         S[j] += k[i] * u[j];
+        if (call.rule == Rule::low_rank) S[j] += b[i] * read[j];
         o[j] += q[i] * S[j];
       }
+      keys[i] += k[i];
+      divisor += static_cast<double>(call.scale) * q[i] * keys[i];
     }
-    for (const double value : o) result.o.push_back(static_cast<double>(call.scale) * value);
+    for (const double value : o)
+      result.o.push_back(static_cast<double>(call.scale) * value / (call.normalize ? divisor : 1));
   }
   return result;
 }
 
-Reference recurrence_reference(const RecurrenceCall& call) {
+Reference recurrence_reference(const RecurrenceCall& call, const LowRankPair& pair) {
   const Index N = call.N, T = call.T, HV = call.HV, K = call.K, V = call.V, B = call.cu_seqlens.data ? 1 : N;
   Reference reference;
   reference.o.resize(static_cast<std::size_t>(B * T * HV * V));
@@ -144,7 +170,7 @@ Reference recurrence_reference(const RecurrenceCall& call) {
   }
   parallel_for(N * HV, [&](Index task, int) {
     const Index n = task / HV, head = task % HV;
-    const ReferenceHead one = recurrence_reference_head(call, n, head);
+    const ReferenceHead one = recurrence_reference_head(call, pair, n, head);
     const auto [batch, begin, end] = tokens(call, n);
     for (Index t = begin; t < end; ++t) {
       for (Index v = 0; v < V; ++v) {

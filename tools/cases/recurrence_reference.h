@@ -19,14 +19,15 @@ struct Reference {
 };
 
 /// The call must be valid and lie on the CPU. Of a sequence that is skipped, o and final_state are zeros.
-Reference recurrence_reference(const RecurrenceCall& call);
+Reference recurrence_reference(const RecurrenceCall& call, const LowRankPair& pair = {});
 
 /// One value head of one sequence alone.
 struct ReferenceHead {
   std::vector<double> o;      ///< [tokens of the sequence, V]
   std::vector<double> state;  ///< [K, V], always
 };
-ReferenceHead recurrence_reference_head(const RecurrenceCall& call, std::int64_t sequence, std::int64_t head);
+ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const LowRankPair& pair,
+                                        std::int64_t sequence, std::int64_t head);
 
 /// The errors of o and, where it is there, of the slots of final_state that were written.
 struct Errors {

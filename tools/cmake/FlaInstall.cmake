@@ -45,11 +45,20 @@ set(FLA_PUBLIC_HEADERS
   fla/dispatch/plugins/plugin.h
   fla/dispatch/settings/policy.h
   fla/ops/common/stages.h
+  fla/ops/delta_rule/delta_rule.h
+  fla/ops/dplr_delta_rule/dplr_delta_rule.h
+  fla/ops/gated_delta_rule/gated_delta_rule.h
+  fla/ops/gla/gla.h
   fla/ops/kda/kda.h
+  fla/ops/lightning_attn/lightning_attn.h
+  fla/ops/linear_attn/linear_attn.h
+  fla/ops/ops.h
   fla/ops/recurrence/arguments.h
+  fla/ops/recurrence/kinds.h
   fla/ops/recurrence/parts.h
   fla/ops/recurrence/recurrence.h
-  fla/ops/recurrence/sequence.h
+  fla/ops/retention/retention.h
+  fla/ops/simple_gla/simple_gla.h
 )
 list(TRANSFORM FLA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 target_sources(fla PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${FLA_PUBLIC_HEADERS})

@@ -188,7 +188,7 @@ std::vector<NamedFact> facts_of(ArgumentTable table) {
     } else if (argument.kind == ArgumentKind::number) {
       add(argument.name, FactType::number, {.kind = Fact::Kind::number, .argument = &argument},
           Fact{.kind = Fact::Kind::is_given, .argument = &argument});
-    } else if (argument.need == Need::optional) {
+    } else if (argument.need != Need::required) {
       add_truth(argument.name, {.kind = Fact::Kind::is_defined, .argument = &argument});
     }
   }

@@ -19,7 +19,7 @@ namespace fla {
 #define FLA_KDA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                                            \
   FLA_PART_TOKENS(TENSOR)                                                                                 \
   TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel; raw with use_gate_in_kernel") \
-  FLA_PART_BETA(TENSOR)                                                                                   \
+  FLA_PART_BETA(TENSOR, FLA_RAW_BETA)                                                                     \
   FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                                   \
   FLA_PART_NORM(FLAG)                                                                                     \
   FLA_PART_GATE_AND_SIGMOID(NUMBER, FLAG)                                                                 \
@@ -35,7 +35,12 @@ using KdaResult = RecurrenceResult;
 ///     true});
 struct KdaArgs {
   using Result = KdaResult;
-  static constexpr RecurrenceOp kOp{"kda", "chunk_kda", "fused_recurrent_kda"};
+  static constexpr RecurrenceOp kOp{.name = "kda",
+                                    .title = "Kimi Delta Attention",
+                                    .chunk = "chunk_kda",
+                                    .recurrent = "fused_recurrent_kda",
+                                    .gate = GateKind::channel,
+                                    .rule = Rule::delta};
 
   FLA_ARGUMENT_MEMBERS(FLA_KDA_ARGUMENTS)
   Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done

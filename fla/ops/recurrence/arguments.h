@@ -10,7 +10,7 @@
 #include "fla/core/export.h"
 #include "fla/core/tensor.h"
 #include "fla/core/workspace.h"
-#include "fla/ops/recurrence/sequence.h"
+#include "fla/ops/recurrence/kinds.h"
 
 /// The arguments of the family's ops, whichever op it is: what recurrence.h's templates hand to the library.
 namespace fla {
@@ -23,7 +23,11 @@ struct RecurrenceResult {
 /// What an op of the family is. Its argument struct has one as kOp.
 struct RecurrenceOp {
   std::string_view name;              ///< of the op and of its front door
+  std::string_view title;             ///< what people call it
   std::string_view chunk, recurrent;  ///< its functions
+  GateKind gate;                      ///< a call that gives g_gamma instead of g has one a head
+  Rule rule;
+  HeadGate head_gate = HeadGate::given;
 };
 
 template <class Args>
@@ -42,11 +46,11 @@ struct Arguments {
   const RecurrenceOp& op;
   ArgumentTable table;
   const void* args;  ///< the op's struct
-  const TensorView &q, &k, &v, &g, &beta, &initial_state, &A_log, &dt_bias;
+  const TensorView &q, &k, &v, &g, &g_gamma, &beta, &a, &b, &initial_state, &A_log, &dt_bias;
   const TensorView &cu_seqlens, &state_indices, &state_write_indices, &out, &final_state;
-  std::optional<float> scale, lower_bound;
+  std::optional<float> scale, lower_bound, layer_idx, num_layers;
   bool output_final_state, use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel,
-      allow_neg_eigval, safe_gate, state_v_first;
+      allow_neg_eigval, safe_gate, state_v_first, normalize;
   Stream stream;
   Workspace workspace;
 };
@@ -71,7 +75,10 @@ Arguments arguments_of(const Args& args) {
           .k = args.k,
           .v = args.v,
           .g = FLA_OR(g, kAbsent),
+          .g_gamma = FLA_OR(g_gamma, kAbsent),
           .beta = FLA_OR(beta, kAbsent),
+          .a = FLA_OR(a, kAbsent),
+          .b = FLA_OR(b, kAbsent),
           .initial_state = args.initial_state,
           .A_log = FLA_OR(A_log, kAbsent),
           .dt_bias = FLA_OR(dt_bias, kAbsent),
@@ -82,6 +89,8 @@ Arguments arguments_of(const Args& args) {
           .final_state = args.final_state,
           .scale = args.scale,
           .lower_bound = FLA_OR(lower_bound, std::optional<float>()),
+          .layer_idx = FLA_OR(layer_idx, std::optional<float>()),
+          .num_layers = FLA_OR(num_layers, std::optional<float>()),
           .output_final_state = args.output_final_state,
           .use_qk_l2norm_in_kernel = FLA_OR(use_qk_l2norm_in_kernel, false),
           .use_gate_in_kernel = FLA_OR(use_gate_in_kernel, false),
@@ -89,6 +98,7 @@ Arguments arguments_of(const Args& args) {
           .allow_neg_eigval = FLA_OR(allow_neg_eigval, false),
           .safe_gate = FLA_OR(safe_gate, false),
           .state_v_first = args.state_v_first,
+          .normalize = FLA_OR(normalize, false),
           .stream = args.stream,
           .workspace = args.workspace};
 }

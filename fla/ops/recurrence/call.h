@@ -1,20 +1,21 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "fla/ops/common/kernel_views.h"
-#include "fla/ops/recurrence/sequence.h"
+#include "fla/ops/recurrence/kinds.h"
 
 namespace fla {
 
-/// A valid call below the library's tensors, for kernels of CPUs and GPUs: small enough to travel as a
-/// kernel's argument. Per token
+/// A valid call of any op of the family, below the library's tensors, for kernels of CPUs and GPUs: small
+/// enough to travel as a kernel's argument. Per token
 ///
-///     S <- diag(exp(g)) S
-///     S <- S + k u^T          u = beta (v - k^T S)
-///     o = scale * q^T S
+///     S <- diag(exp(g)) S          g as `gate_kind` says
+///     S <- S + k u^T               u as `rule` says
+///     o = scale * q^T S            / (scale * q^T z + 1e-10) with `normalize`, z the sum of the keys so far
 ///
-/// The op's header has the rest; call_of.h makes the call.
+/// The ops' headers have the rest; call_of.h makes the call.
 struct RecurrenceCall {
   std::int64_t T = 0, N = 1;
   int HV = 1, K = 0, V = 0;
@@ -23,9 +24,14 @@ struct RecurrenceCall {
   float scale = 1;
   common::GateInput gate = common::GateInput::given;
   float lower_bound = 0;  ///< with GateInput::bounded
+  float head_slope = 0;   ///< with HeadGate::slopes
   common::Parameters A_log{}, dt_bias{};
   bool l2norm = false, beta_sigmoid = false, neg_eigval = false;
   bool state_v_first = false;
+  GateKind gate_kind = GateKind::channel;
+  Rule rule = Rule::delta;
+  HeadGate head_gate = HeadGate::given;
+  bool normalize = false;
   /// May be the same memory. initial_state.slots is the pool's size also where there is no initial_state:
   /// final_state's, or kAnySlot.
   common::States initial_state{.slots = common::kAnySlot}, final_state{};
@@ -33,6 +39,20 @@ struct RecurrenceCall {
   common::Indices write_slots{};  ///< N entries; absent: like read_slots. No slot twice in one call
   common::Indices cu_seqlens{};   ///< N + 1 entries; absent: a batch is a sequence, T long
 };
+// Kernels of GPUs copy it into their arguments. Where those lie decides, as of CUDA 13.0, whether ptxas finds
+// registers for flash_kda's products.
+static_assert(sizeof(RecurrenceCall) == 592);
+
+/// Of a call with Rule::low_rank, beside it.
+struct LowRankPair {
+  common::Rows a{}, b{};
+};
+
+/// The log-decay of a head that no tensor holds.
+FLA_HOST_DEVICE float head_decay(const RecurrenceCall& call, std::int64_t head) {
+  if (call.head_gate == HeadGate::slopes) return -call.head_slope * static_cast<float>(head);
+  return log1pf(-exp2f(-5 - static_cast<float>(head)));
+}
 
 /// Where sequence n of a call with cu_seqlens begins.
 FLA_HOST_DEVICE std::int64_t sequence_begin(const RecurrenceCall& call, std::int64_t n) {

@@ -25,20 +25,32 @@ RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
                       .beta_sigmoid = args.use_beta_sigmoid_in_kernel,
                       .neg_eigval = args.allow_neg_eigval,
                       .state_v_first = args.state_v_first,
+                      .gate_kind = args.g_gamma.defined() ? GateKind::head : args.op.gate,
+                      .rule = args.op.rule,
+                      .head_gate = args.op.head_gate,
+                      .normalize = args.normalize,
                       .initial_state = common::states_of(args.initial_state, args.state_v_first),
                       .final_state = common::states_of(result.final_state, args.state_v_first),
                       .read_slots = common::indices_of(args.state_indices),
                       .write_slots = common::indices_of(args.state_write_indices),
                       .cu_seqlens = common::indices_of(args.cu_seqlens)};
+  if (call.head_gate == HeadGate::slopes)
+    call.head_slope = 8 / static_cast<float>(HV) * (1 - *args.layer_idx / *args.num_layers);
+  if (args.g_gamma.defined()) {  // the same for every token
+    const common::Parameters gamma = common::parameters_of(args.g_gamma);
+    call.g = {.data = args.g_gamma.data(), .dtype = gamma.dtype, .head = gamma.head};
+  }
   if (!call.initial_state.data)
     call.initial_state.slots = call.final_state.data ? call.final_state.slots : common::kAnySlot;
   if (args.use_gate_in_kernel) {
     call.gate = args.lower_bound ? common::GateInput::bounded : common::GateInput::softplus;
     call.lower_bound = args.lower_bound.value_or(0);
     call.A_log = common::parameters_of(args.A_log);
-    call.dt_bias = common::parameters_of(args.dt_bias, K);
+    call.dt_bias = common::parameters_of(args.dt_bias, args.op.gate == GateKind::channel ? K : 0);
   }
   return call;
 }
+
+LowRankPair pair_of(const Arguments& args) { return {common::rows_of(args.a), common::rows_of(args.b)}; }
 
 }  // namespace fla::recurrence

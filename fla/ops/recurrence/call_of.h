@@ -7,6 +7,7 @@ namespace fla {
 namespace recurrence {
 
 FLA_API RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result);
+FLA_API LowRankPair pair_of(const Arguments& args);
 
 }  // namespace recurrence
 

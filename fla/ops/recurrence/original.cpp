@@ -18,9 +18,10 @@
 namespace fla::recurrence {
 namespace {
 
-RecurrenceResult run_on_cpu(const Arguments& args, void (*kernel)(const RecurrenceCall&)) {
+RecurrenceResult run_on_cpu(const Arguments& args,
+                            void (*kernel)(const RecurrenceCall&, const LowRankPair&)) {
   RecurrenceResult result = make_result(args);
-  kernel(call_of(args, result));
+  kernel(call_of(args, result), pair_of(args));
   return result;
 }
 
@@ -49,6 +50,13 @@ void check_device(Device device) {
 
 #ifdef FLA_HAS_CUDA
 
+/// What the kernels of fla/ops/kda/cuda are for.
+void check_kernels(const RecurrenceOp& op, Device device) {
+  if (op.gate == GateKind::channel && op.rule == Rule::delta) return;
+  throw InvalidArgument("q", "expected device cpu, got " + to_string(device) + ": " + std::string(op.name) +
+                                 " has no CUDA kernels yet");
+}
+
 /// Grids are cut into heads of sequences, 32 values a block.
 void check_grid(const RecurrenceCall& call) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -71,6 +79,7 @@ constexpr Kernel kRecurrent{&RecurrenceOp::recurrent, cuda::recurrent_workspace,
 RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   const Device device = args.q.device();
   check_device(device);
+  check_kernels(args.op, device);
   const RecurrenceCall call = call_of(args, {});
   check_grid(call);
   if (args.v.numel() == 0 && !args.final_state.defined() && !args.output_final_state)
@@ -90,6 +99,7 @@ RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
 
 std::size_t original_workspace(const Arguments& args) {
   check_device(args.q.device());
+  check_kernels(args.op, args.q.device());
   const RecurrenceCall call = call_of(args, {});
   check_grid(call);
   return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));

@@ -16,9 +16,8 @@
   TENSOR(k, required, kFloatTypes, "B T H K", "keys")    \
   TENSOR(v, required, kFloatTypes, "B T HV V", "values")
 
-#define FLA_PART_BETA(TENSOR)                   \
-  TENSOR(beta, required, kFloatTypes, "B T HV", \
-         "how far a key is rewritten; raw with use_beta_sigmoid_in_kernel")
+#define FLA_PART_BETA(TENSOR, DOCUMENTATION) TENSOR(beta, required, kFloatTypes, "B T HV", DOCUMENTATION)
+#define FLA_RAW_BETA "how far a key is rewritten; raw with use_beta_sigmoid_in_kernel"
 
 #define FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                       \
   NUMBER(scale, "factor of the output; 1/sqrt(K) when left out")                    \

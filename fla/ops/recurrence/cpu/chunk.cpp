@@ -15,6 +15,8 @@
 ///     O    = scale (Qd S + M U)                               Qd_i = q_i * D(i, start)
 ///     S   <- diag(D(end, start)) S + Kr^T U                   Kr_i = k_i * D(end, i)
 ///
+/// and U = V with Rule::additive. Rule::low_rank goes token by token.
+///
 /// Every D is a running product of exp(g_t), as it is in the recurrence: a gate of -inf makes it 0, and what
 /// decays below the smallest float is 0 as it should be. Nothing is divided by a decay.
 namespace fla::recurrence {
@@ -70,6 +72,7 @@ Products multiply(std::int64_t K, const float* row, float beta, const float* k, 
 }
 
 /// A block's tokens [first, first + count), which are one chunk.
+template <Rule rule>
 class Chunk {
  public:
   Chunk(const Head& head, const Head::Block& block, const Memory& memory, std::int64_t first)
@@ -90,8 +93,8 @@ class Chunk {
       std::copy_n(k(j), K_, m_.pair);
       for (std::int64_t i = j; i < count_; ++i) {
         if (i > j) multiply_by(decay(i), m_.pair);
-        const Products products = multiply(K_, m_.pair, block_.beta[first_ + i], k(i), q(i));
-        if (i > j) A[i * kChunk + j] = products.with_k;
+        const Products products = multiply(K_, m_.pair, kDelta ? block_.beta[first_ + i] : 0, k(i), q(i));
+        if (kDelta && i > j) A[i * kChunk + j] = products.with_k;
         M[i * kChunk + j] = products.with_q;
       }
     }
@@ -107,21 +110,25 @@ class Chunk {
     for (std::int64_t c = 0; c < K_; c += kRows) {
       const std::int64_t rows = std::min(kRows, K_ - c);
       for (std::int64_t i = 0; i < count_; ++i) {
-        add_rows(rows, V_, m_.Kd + i * K_ + c, 1, S + c * V_, m_.Y + i * V_);
+        if constexpr (kDelta) add_rows(rows, V_, m_.Kd + i * K_ + c, 1, S + c * V_, m_.Y + i * V_);
         add_rows(rows, V_, m_.Qd + i * K_ + c, 1, S + c * V_, m_.O + i * V_);
       }
     }
     std::fill_n(m_.U, count_ * V_, 0.0f);
     for (std::int64_t i = 0; i < count_; ++i) {
-      float* y = m_.Y + i * V_;
       float* out = m_.O + i * V_;
-      const float beta = block_.beta[first_ + i];
       const float* v = block_.v + (first_ + i) * V_;
-      for (std::int64_t j = 0; j < V_; ++j) y[j] = beta * (v[j] - y[j]);
-      add_rows(i + 1, V_, m_.A + (first_ + i) * kChunk, 1, m_.Y, m_.U + i * V_);
+      if constexpr (kDelta) {
+        float* y = m_.Y + i * V_;
+        const float beta = block_.beta[first_ + i];
+        for (std::int64_t j = 0; j < V_; ++j) y[j] = beta * (v[j] - y[j]);
+        add_rows(i + 1, V_, m_.A + (first_ + i) * kChunk, 1, m_.Y, m_.U + i * V_);
+      } else {
+        std::copy_n(v, V_, m_.U + i * V_);
+      }
       add_rows(i + 1, V_, m_.M + (first_ + i) * kChunk, 1, m_.U, out);
       for (std::int64_t j = 0; j < V_; ++j) out[j] *= head_.call().scale;
-      head_.store_output(block_.begin + first_ + i, out);
+      head_.store_output(block_, first_ + i, out);
     }
     for (std::int64_t c = 0; c < K_; ++c) {
       float* row = S + c * V_;
@@ -131,6 +138,8 @@ class Chunk {
   }
 
  private:
+  static constexpr bool kDelta = rule == Rule::delta;
+
   const float* q(std::int64_t i) const { return block_.q + (first_ + i) * K_; }
   const float* k(std::int64_t i) const { return block_.k + (first_ + i) * K_; }
   const float* decay(std::int64_t i) const { return block_.g + (first_ + i) * K_; }  // exp(g) by now
@@ -164,6 +173,7 @@ class Chunk {
   std::int64_t K_, V_, first_, count_;
 };
 
+template <Rule rule>
 void run_chunks(const Head& head, float* scratch) {
   const std::int64_t K = head.call().K, V = head.call().V;
   const Memory memory(scratch, K, V);
@@ -171,18 +181,22 @@ void run_chunks(const Head& head, float* scratch) {
     const Head::Block block = head.load_block(begin);
     for (std::int64_t i = 0; i < block.count * K; ++i) block.g[i] = std::exp(block.g[i]);
     for (std::int64_t first = 0; first < block.count; first += kChunk)
-      Chunk(head, block, memory, first).pair_up();
-    const TensorView rows(memory.A, DType::f32, {1, block.count, 1, kChunk});
-    head.stages().solve_tril({.A = rows, .out = rows});
+      Chunk<rule>(head, block, memory, first).pair_up();
+    if constexpr (rule == Rule::delta) {
+      const TensorView rows(memory.A, DType::f32, {1, block.count, 1, kChunk});
+      head.stages().solve_tril({.A = rows, .out = rows});
+    }
     for (std::int64_t first = 0; first < block.count; first += kChunk)
-      Chunk(head, block, memory, first).advance();
+      Chunk<rule>(head, block, memory, first).advance();
   }
 }
 
 }  // namespace
 
-void chunk_on_cpu(const RecurrenceCall& call) {
-  for_each_head(call, Memory::floats(call.K, call.V), run_chunks);
+void chunk_on_cpu(const RecurrenceCall& call, const LowRankPair& pair) {
+  if (call.rule == Rule::low_rank) return recurrent_on_cpu(call, pair);
+  for_each_head(call, pair, Memory::floats(call.K, call.V),
+                call.rule == Rule::delta ? run_chunks<Rule::delta> : run_chunks<Rule::additive>);
 }
 
 }  // namespace fla::recurrence

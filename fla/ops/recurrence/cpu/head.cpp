@@ -40,19 +40,22 @@ void for_rows(const RecurrenceCall& call, const States& states, std::int64_t slo
 }  // namespace
 
 std::size_t Head::floats(const RecurrenceCall& call) {
-  const std::int64_t K = call.K, V = call.V;
-  return static_cast<std::size_t>(K * V + kBlock * (3 * K + V + 1));
+  const std::int64_t K = call.K, V = call.V, pair = call.rule == Rule::low_rank ? 2 * K : 0;
+  return static_cast<std::size_t>(K * V + kBlock * (3 * K + V + 1 + pair) +
+                                  (call.normalize ? K + kBlock : 0));
 }
 
-Head::Head(const RecurrenceCall& call, const common::StageSet& stages, std::int64_t sequence,
-           std::int64_t value_head, float* memory)
+Head::Head(const RecurrenceCall& call, const LowRankPair& pair, const common::StageSet& stages,
+           std::int64_t sequence, std::int64_t value_head, float* memory)
     : call_(call),
+      pair_(pair),
       stages_(stages),
       tokens_(sequence_of(call, sequence)),
       slots_(common::slots_of(call, sequence)),
       value_head_(value_head),
       key_head_(value_head / call.group),
       S_(memory),
+      keys_(nullptr),
       memory_{} {
   const std::int64_t K = call.K, V = call.V;
   memory_.q = S_ + K * V;
@@ -60,6 +63,17 @@ Head::Head(const RecurrenceCall& call, const common::StageSet& stages, std::int6
   memory_.g = memory_.k + kBlock * K;
   memory_.v = memory_.g + kBlock * K;
   memory_.beta = memory_.v + kBlock * V;
+  float* next = memory_.beta + kBlock;
+  if (call.rule == Rule::low_rank) {
+    memory_.a = next;
+    memory_.b = memory_.a + kBlock * K;
+    next = memory_.b + kBlock * K;
+  }
+  if (call.normalize) {
+    memory_.divisors = next;
+    keys_ = memory_.divisors + kBlock;
+    std::fill_n(keys_, K, 0.0f);
+  }
 }
 
 std::int64_t Head::offset(const common::Rows& rows, std::int64_t head, std::int64_t token) const {
@@ -83,13 +97,37 @@ TensorView Head::view_of(const common::Rows& rows, std::int64_t head, const Bloc
 }
 
 void Head::load_gates(const Block& block) const {
-  if (call_.gate == common::GateInput::given) return load_rows(call_.g, value_head_, block, call_.K, block.g);
-  GateArgs gate{.g = view_of(call_.g, value_head_, block, call_.K)};
-  if (call_.gate == common::GateInput::bounded) gate.lower_bound = call_.lower_bound;
-  gate.A_log = parameters_of(call_.A_log, value_head_, 0);
-  gate.dt_bias = parameters_of(call_.dt_bias, value_head_, call_.K);
-  gate.out = floats_of(block.g, block.count, call_.K);
-  stages_.gate(gate);
+  using common::GateInput;
+  const bool by_channel = call_.gate_kind == GateKind::channel;
+  const std::int64_t width = by_channel ? call_.K : 1;
+  if (call_.gate_kind == GateKind::none) {
+    std::fill_n(block.g, block.count, 0.0f);
+  } else if (!call_.g.data) {
+    std::fill_n(block.g, block.count, head_decay(call_, value_head_));
+  } else if (call_.gate == GateInput::given) {
+    load_rows(call_.g, value_head_, block, width, block.g);
+  } else {
+    GateArgs gate{.g = view_of(call_.g, value_head_, block, width)};
+    if (call_.gate == GateInput::bounded) gate.lower_bound = call_.lower_bound;
+    gate.A_log = parameters_of(call_.A_log, value_head_, 0);
+    gate.dt_bias = parameters_of(call_.dt_bias, value_head_, width);
+    gate.out = floats_of(block.g, block.count, width);
+    stages_.gate(gate);
+  }
+  if (by_channel) return;
+  // One number for all channels; backwards, for the numbers stand where the first rows go.
+  for (std::int64_t t = block.count - 1; t >= 0; --t) std::fill_n(block.g + t * call_.K, call_.K, block.g[t]);
+}
+
+void Head::load_divisors(const Block& block) const {
+  for (std::int64_t t = 0; t < block.count; ++t) {
+    float sum = 0;
+    for (std::int64_t i = 0; i < call_.K; ++i) {
+      keys_[i] += block.k[t * call_.K + i];
+      sum += block.q[t * call_.K + i] * keys_[i];
+    }
+    block.divisors[t] = call_.scale * sum + 1e-10f;
+  }
 }
 
 Head::Block Head::load_block(std::int64_t begin) const {
@@ -108,22 +146,32 @@ Head::Block Head::load_block(std::int64_t begin) const {
   key_rows(call_.k, block.k);
   load_rows(call_.v, value_head_, block, call_.V, block.v);
   load_gates(block);
-  load_rows(call_.beta, value_head_, block, 1, block.beta);
+  if (call_.rule == Rule::delta) load_rows(call_.beta, value_head_, block, 1, block.beta);
   if (call_.beta_sigmoid) {
     const float factor = call_.neg_eigval ? 2.0f : 1.0f;
     for (std::int64_t t = 0; t < block.count; ++t) block.beta[t] = common::sigmoid(block.beta[t]) * factor;
   }
+  if (call_.rule == Rule::low_rank) {
+    load_rows(pair_.a, key_head_, block, call_.K, block.a);
+    load_rows(pair_.b, key_head_, block, call_.K, block.b);
+  }
+  if (call_.normalize) load_divisors(block);
   return block;
 }
 
-void Head::store_output(std::int64_t token, const float* row) const {
+void Head::store_output(const Block& block, std::int64_t i, float* row) const {
+  if (call_.normalize) {
+    for (std::int64_t j = 0; j < call_.V; ++j) row[j] /= block.divisors[i];
+  }
   const common::Rows& o = call_.o;
-  store_row(o.data, o.dtype, offset(o, value_head_, token), o.channel, call_.V, row);
+  store_row(o.data, o.dtype, offset(o, value_head_, block.begin + i), o.channel, call_.V, row);
 }
 
 void Head::store_zeros() const {
+  const common::Rows& o = call_.o;
   std::fill_n(memory_.v, call_.V, 0.0f);
-  for (std::int64_t t = 0; t < tokens(); ++t) store_output(t, memory_.v);
+  for (std::int64_t t = 0; t < tokens(); ++t)
+    store_row(o.data, o.dtype, offset(o, value_head_, t), o.channel, call_.V, memory_.v);
 }
 
 void Head::load_state() const {
@@ -144,7 +192,8 @@ void Head::store_state(const States& states, std::int64_t slot) const {
   });
 }
 
-void for_each_head(const RecurrenceCall& call, std::size_t floats, HeadKernel kernel) {
+void for_each_head(const RecurrenceCall& call, const LowRankPair& pair, std::size_t floats,
+                   HeadKernel kernel) {
   if (call.T == 0 && !call.final_state.data) return;
   const common::StageSet stages = common::StageSet::current();
   const std::int64_t HV = call.HV, K = call.K, V = call.V;
@@ -160,7 +209,7 @@ void for_each_head(const RecurrenceCall& call, std::size_t floats, HeadKernel ke
   parallel_for(call.N * HV, [&](std::int64_t task, int) {
     const HeldScratch memory(Head::floats(call) + floats);
     const std::int64_t sequence = task / HV;
-    const Head head(call, stages, sequence, task % HV, memory.data());
+    const Head head(call, pair, stages, sequence, task % HV, memory.data());
     if (head.slots().read < 0) return head.store_zeros();
     head.load_state();
     kernel(head, memory.data() + Head::floats(call));
@@ -169,7 +218,7 @@ void for_each_head(const RecurrenceCall& call, std::size_t floats, HeadKernel ke
   });
   if (!apart) return;
   for (std::int64_t task = 0; task < call.N * HV; ++task) {
-    const Head head(call, stages, task / HV, task % HV, kept.as<float>() + task * K * V);
+    const Head head(call, pair, stages, task / HV, task % HV, kept.as<float>() + task * K * V);
     if (head.slots().read >= 0 && head.slots().write >= 0)
       head.store_state(call.final_state, head.slots().write);
   }

@@ -19,16 +19,18 @@ class Head {
 
   struct Block {
     std::int64_t begin, count;  ///< counted from the sequence's first token
-    float *q, *k, *g;           ///< [count][K]; g are log-decays
+    float *q, *k, *g;           ///< [count][K]; g are log-decays, whatever kind of gate the call has
     float* v;                   ///< [count][V]
-    float* beta;                ///< [count]
+    float* beta;                ///< [count], of Rule::delta
+    float *a, *b;               ///< [count][K], of Rule::low_rank
+    float* divisors;            ///< [count], of a call that normalizes
   };
 
   /// How many floats of memory a head needs.
   static std::size_t floats(const RecurrenceCall& call);
 
-  Head(const RecurrenceCall& call, const common::StageSet& stages, std::int64_t sequence,
-       std::int64_t value_head, float* memory);
+  Head(const RecurrenceCall& call, const LowRankPair& pair, const common::StageSet& stages,
+       std::int64_t sequence, std::int64_t value_head, float* memory);
 
   const RecurrenceCall& call() const { return call_; }
   const common::StageSet& stages() const { return stages_; }
@@ -44,7 +46,8 @@ class Head {
   /// Tokens [begin, begin + kBlock), or as many as there are; the next block takes the same memory.
   Block load_block(std::int64_t begin) const;
 
-  void store_output(std::int64_t token, const float* row) const;
+  /// Token i of a block; `row` may be changed.
+  void store_output(const Block& block, std::int64_t i, float* row) const;
 
   /// What a sequence that is skipped has for outputs.
   void store_zeros() const;
@@ -57,13 +60,16 @@ class Head {
   TensorView view_of(const common::Rows& rows, std::int64_t head, const Block& block,
                      std::int64_t channels) const;
   void load_gates(const Block& block) const;
+  void load_divisors(const Block& block) const;
 
   const RecurrenceCall& call_;
+  const LowRankPair& pair_;
   const common::StageSet& stages_;
   Sequence tokens_;
   common::Slots slots_;
   std::int64_t value_head_, key_head_;
   float* S_;
+  float* keys_;  ///< [K], the sum of all keys up to the last block, of a call that normalizes
   Block memory_;
 };
 
@@ -72,6 +78,7 @@ using HeadKernel = void (*)(const Head& head, float* memory);
 
 /// Runs the kernel for every sequence that is not skipped and value head of a call, in parallel, each with
 /// room for `floats`.
-void for_each_head(const RecurrenceCall& call, std::size_t floats, HeadKernel kernel);
+void for_each_head(const RecurrenceCall& call, const LowRankPair& pair, std::size_t floats,
+                   HeadKernel kernel);
 
 }  // namespace fla::recurrence

@@ -8,9 +8,9 @@
 namespace fla::recurrence {
 
 /// Chunks of 16 tokens.
-void chunk_on_cpu(const RecurrenceCall& call);
+void chunk_on_cpu(const RecurrenceCall& call, const LowRankPair& pair);
 
 /// The recurrence itself, token by token.
-void recurrent_on_cpu(const RecurrenceCall& call);
+void recurrent_on_cpu(const RecurrenceCall& call, const LowRankPair& pair);
 
 }  // namespace fla::recurrence

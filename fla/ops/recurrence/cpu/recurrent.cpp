@@ -6,6 +6,7 @@ namespace fla::recurrence {
 namespace {
 
 /// memory: u o [V]
+template <Rule rule>
 void run_tokens(const Head& head, float* memory) {
   const RecurrenceCall& call = head.call();
   const std::int64_t K = call.K, V = call.V;
@@ -13,17 +14,21 @@ void run_tokens(const Head& head, float* memory) {
   for (std::int64_t begin = 0; begin < head.tokens(); begin += Head::kBlock) {
     const Head::Block block = head.load_block(begin);
     for (std::int64_t t = 0; t < block.count; ++t) {
-      const Token token{block.q + t * K, block.k + t * K, block.v + t * V, block.g + t * K, block.beta[t]};
-      recurrent_step(K, V, token, call.scale, head.state(), u, o);
-      head.store_output(begin + t, o);
+      const Token token{block.q + t * K, block.k + t * K, block.v + t * V, block.g + t * K,
+                        block.beta[t],   block.a + t * K, block.b + t * K};
+      recurrent_step<rule>(K, V, token, call.scale, head.state(), u, o);
+      head.store_output(block, t, o);
     }
   }
 }
 
 }  // namespace
 
-void recurrent_on_cpu(const RecurrenceCall& call) {
-  for_each_head(call, 2 * static_cast<std::size_t>(call.V), run_tokens);
+void recurrent_on_cpu(const RecurrenceCall& call, const LowRankPair& pair) {
+  for_each_head(call, pair, 2 * static_cast<std::size_t>(call.V),
+                call.rule == Rule::delta      ? run_tokens<Rule::delta>
+                : call.rule == Rule::additive ? run_tokens<Rule::additive>
+                                              : run_tokens<Rule::low_rank>);
 }
 
 }  // namespace fla::recurrence

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// DeltaNet: the delta rule, with nothing that decays. Per sequence and value head, with a state S of
+/// shape [K, V] that starts as initial_state, or as zeros,
+///
+///     S <- S + k_t (beta_t (v_t - k_t^T S))^T
+///     o_t = scale * q_t^T S
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG) \
+  FLA_PART_TOKENS(TENSOR)                                             \
+  FLA_PART_BETA(TENSOR, "how far a key is rewritten")                 \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                               \
+  FLA_PART_NORM(FLAG)                                                 \
+  FLA_PART_PACKING(INDEX, FLAG)                                       \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every delta_rule function, under the names that flash-linear-attention gives them.
+struct DeltaRuleArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "delta_rule",
+                                    .title = "DeltaNet",
+                                    .chunk = "chunk_delta_rule",
+                                    .recurrent = "fused_recurrent_delta_rule",
+                                    .gate = GateKind::none,
+                                    .rule = Rule::delta};
+
+  FLA_ARGUMENT_MEMBERS(FLA_DELTA_RULE_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_delta_rule, others to chunk_delta_rule.
+FLA_API RecurrenceResult delta_rule(const DeltaRuleArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args);
+FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
+}  // namespace original
+
+/// Subclass this to serve delta_rule; override what the backend has.
+FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRuleArgs, chunk_delta_rule, fused_recurrent_delta_rule);
+
+}  // namespace fla

@@ -1,0 +1,26 @@
+#include "fla/ops/dplr_delta_rule/dplr_delta_rule.h"
+
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/ops/recurrence/original.h"
+
+namespace fla {
+
+ArgumentTable DplrDeltaRuleArgs::arguments() {
+  FLA_RETURN_ARGUMENT_TABLE(DplrDeltaRuleArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
+}
+
+DISPATCH("dplr_delta_rule", RecurrenceResult, chunk_dplr_delta_rule, const DplrDeltaRuleArgs& args) {
+  return recurrence::run_chunk(args);
+}
+
+DISPATCH("dplr_delta_rule", RecurrenceResult, fused_recurrent_dplr_delta_rule,
+         const DplrDeltaRuleArgs& args) {
+  return recurrence::run_recurrent(args);
+}
+
+RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args) {
+  return front_door(args) == DplrDeltaRuleArgs::kOp.chunk ? chunk_dplr_delta_rule(args)
+                                                          : fused_recurrent_dplr_delta_rule(args);
+}
+
+}  // namespace fla

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// The delta rule with a diagonal and a low-rank part that are independent of each other, as in RWKV-7.
+/// Per sequence and value head, with a state S of shape [K, V] that starts as initial_state, or as zeros,
+///
+///     S <- diag(exp(g_t)) S + b_t (a_t^T S)^T + k_t v_t^T          a_t^T S of the state before it decays
+///     o_t = scale * q_t^T S
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_DPLR_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                 \
+  FLA_PART_TOKENS(TENSOR)                                                                  \
+  TENSOR(a, required, kFloatTypes, "B T H K", "what the low-rank part reads of the state") \
+  TENSOR(b, required, kFloatTypes, "B T H K", "where it writes that")                      \
+  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel")               \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                    \
+  FLA_PART_PACKING(INDEX, FLAG)                                                            \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every dplr_delta_rule function, under the names that flash-linear-attention gives them.
+struct DplrDeltaRuleArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "dplr_delta_rule",
+                                    .title = "The delta rule with a diagonal and a low-rank part",
+                                    .chunk = "chunk_dplr_delta_rule",
+                                    .recurrent = "fused_recurrent_dplr_delta_rule",
+                                    .gate = GateKind::channel,
+                                    .rule = Rule::low_rank};
+
+  FLA_ARGUMENT_MEMBERS(FLA_DPLR_DELTA_RULE_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_dplr_delta_rule, others to chunk_dplr_delta_rule.
+FLA_API RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_dplr_delta_rule(const DplrDeltaRuleArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_dplr_delta_rule(const DplrDeltaRuleArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_dplr_delta_rule(const DplrDeltaRuleArgs& args);
+FLA_API RecurrenceResult fused_recurrent_dplr_delta_rule(const DplrDeltaRuleArgs& args);
+}  // namespace original
+
+/// Subclass this to serve dplr_delta_rule; override what the backend has.
+FLA_RECURRENCE_BACKEND(DplrDeltaRuleBackend, DplrDeltaRuleArgs, chunk_dplr_delta_rule,
+                       fused_recurrent_dplr_delta_rule);
+
+}  // namespace fla

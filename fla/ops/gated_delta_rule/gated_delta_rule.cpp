@@ -1,0 +1,26 @@
+#include "fla/ops/gated_delta_rule/gated_delta_rule.h"
+
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/ops/recurrence/original.h"
+
+namespace fla {
+
+ArgumentTable GatedDeltaRuleArgs::arguments() {
+  FLA_RETURN_ARGUMENT_TABLE(GatedDeltaRuleArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
+}
+
+DISPATCH("gated_delta_rule", RecurrenceResult, chunk_gated_delta_rule, const GatedDeltaRuleArgs& args) {
+  return recurrence::run_chunk(args);
+}
+
+DISPATCH("gated_delta_rule", RecurrenceResult, fused_recurrent_gated_delta_rule,
+         const GatedDeltaRuleArgs& args) {
+  return recurrence::run_recurrent(args);
+}
+
+RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args) {
+  return front_door(args) == GatedDeltaRuleArgs::kOp.chunk ? chunk_gated_delta_rule(args)
+                                                           : fused_recurrent_gated_delta_rule(args);
+}
+
+}  // namespace fla

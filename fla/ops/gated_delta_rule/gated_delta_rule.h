@@ -1,0 +1,66 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// Gated DeltaNet: the delta rule with one gate a token and value head. Per sequence and value head, with
+/// a state S of shape [K, V] that starts as initial_state, or as zeros,
+///
+///     S <- exp(g_t) S
+///     S <- S + k_t (beta_t (v_t - k_t^T S))^T
+///     o_t = scale * q_t^T S
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_GATED_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)            \
+  FLA_PART_TOKENS(TENSOR)                                                              \
+  TENSOR(g, required, kFloatTypes, "B T HV", "log-decay; raw with use_gate_in_kernel") \
+  FLA_PART_BETA(TENSOR, FLA_RAW_BETA)                                                  \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                \
+  FLA_PART_NORM(FLAG)                                                                  \
+  FLA_PART_GATE_AND_SIGMOID(NUMBER, FLAG)                                              \
+  FLA_PART_PACKING(INDEX, FLAG)                                                        \
+  FLA_PART_GATE_PARAMETERS(TENSOR, "HV")                                               \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every gated_delta_rule function, under the names that flash-linear-attention gives them.
+struct GatedDeltaRuleArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "gated_delta_rule",
+                                    .title = "Gated DeltaNet",
+                                    .chunk = "chunk_gated_delta_rule",
+                                    .recurrent = "fused_recurrent_gated_delta_rule",
+                                    .gate = GateKind::token,
+                                    .rule = Rule::delta};
+
+  FLA_ARGUMENT_MEMBERS(FLA_GATED_DELTA_RULE_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_gated_delta_rule, others to chunk_gated_delta_rule.
+FLA_API RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_gated_delta_rule(const GatedDeltaRuleArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args);
+FLA_API RecurrenceResult fused_recurrent_gated_delta_rule(const GatedDeltaRuleArgs& args);
+}  // namespace original
+
+/// Subclass this to serve gated_delta_rule; override what the backend has.
+FLA_RECURRENCE_BACKEND(GatedDeltaRuleBackend, GatedDeltaRuleArgs, chunk_gated_delta_rule,
+                       fused_recurrent_gated_delta_rule);
+
+}  // namespace fla

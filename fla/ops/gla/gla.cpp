@@ -1,0 +1,20 @@
+#include "fla/ops/gla/gla.h"
+
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/ops/recurrence/original.h"
+
+namespace fla {
+
+ArgumentTable GlaArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(GlaArgs, FLA_GLA_ARGUMENTS); }
+
+DISPATCH("gla", RecurrenceResult, chunk_gla, const GlaArgs& args) { return recurrence::run_chunk(args); }
+
+DISPATCH("gla", RecurrenceResult, fused_recurrent_gla, const GlaArgs& args) {
+  return recurrence::run_recurrent(args);
+}
+
+RecurrenceResult gla(const GlaArgs& args) {
+  return front_door(args) == GlaArgs::kOp.chunk ? chunk_gla(args) : fused_recurrent_gla(args);
+}
+
+}  // namespace fla

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// Gated linear attention: a gate for every channel, and keys and values are added. Per sequence and value
+/// head, with a state S of shape [K, V] that starts as initial_state, or as zeros,
+///
+///     S <- diag(exp(g_t)) S + k_t v_t^T
+///     o_t = scale * q_t^T S
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)               \
+  FLA_PART_TOKENS(TENSOR)                                                    \
+  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel") \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                      \
+  FLA_PART_PACKING(INDEX, FLAG)                                              \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every gla function, under the names that flash-linear-attention gives them.
+struct GlaArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "gla",
+                                    .title = "Gated linear attention",
+                                    .chunk = "chunk_gla",
+                                    .recurrent = "fused_recurrent_gla",
+                                    .gate = GateKind::channel,
+                                    .rule = Rule::additive};
+
+  FLA_ARGUMENT_MEMBERS(FLA_GLA_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_gla, others to chunk_gla.
+FLA_API RecurrenceResult gla(const GlaArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_gla(const GlaArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_gla(const GlaArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_gla(const GlaArgs& args);
+FLA_API RecurrenceResult fused_recurrent_gla(const GlaArgs& args);
+}  // namespace original
+
+/// Subclass this to serve gla; override what the backend has.
+FLA_RECURRENCE_BACKEND(GlaBackend, GlaArgs, chunk_gla, fused_recurrent_gla);
+
+}  // namespace fla

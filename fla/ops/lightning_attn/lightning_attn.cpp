@@ -1,0 +1,25 @@
+#include "fla/ops/lightning_attn/lightning_attn.h"
+
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/ops/recurrence/original.h"
+
+namespace fla {
+
+ArgumentTable LightningAttnArgs::arguments() {
+  FLA_RETURN_ARGUMENT_TABLE(LightningAttnArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
+}
+
+DISPATCH("lightning_attn", RecurrenceResult, chunk_lightning_attn, const LightningAttnArgs& args) {
+  return recurrence::run_chunk(args);
+}
+
+DISPATCH("lightning_attn", RecurrenceResult, fused_recurrent_lightning_attn, const LightningAttnArgs& args) {
+  return recurrence::run_recurrent(args);
+}
+
+RecurrenceResult lightning_attn(const LightningAttnArgs& args) {
+  return front_door(args) == LightningAttnArgs::kOp.chunk ? chunk_lightning_attn(args)
+                                                          : fused_recurrent_lightning_attn(args);
+}
+
+}  // namespace fla

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// Lightning attention: heads forget at rates that depend on the layer. Per sequence and value head, with a
+/// state S of shape [K, V] that starts as initial_state, or as zeros,
+///
+///     S <- exp(-8 h / HV * (1 - layer_idx / num_layers)) S + k_t v_t^T          h is the value head, from 0
+///     o_t = scale * q_t^T S
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_LIGHTNING_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)         \
+  FLA_PART_TOKENS(TENSOR)                                                         \
+  NUMBER(layer_idx, "which layer it is: a whole number from 0 to num_layers - 1") \
+  NUMBER(num_layers, "how many layers there are: a whole number")                 \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                           \
+  FLA_PART_PACKING(INDEX, FLAG)                                                   \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every lightning_attn function, under the names that flash-linear-attention gives them.
+struct LightningAttnArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "lightning_attn",
+                                    .title = "Lightning attention",
+                                    .chunk = "chunk_lightning_attn",
+                                    .recurrent = "fused_recurrent_lightning_attn",
+                                    .gate = GateKind::head,
+                                    .rule = Rule::additive,
+                                    .head_gate = HeadGate::slopes};
+
+  FLA_ARGUMENT_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_lightning_attn, others to chunk_lightning_attn.
+FLA_API RecurrenceResult lightning_attn(const LightningAttnArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_lightning_attn(const LightningAttnArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_lightning_attn(const LightningAttnArgs& args);
+FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs& args);
+}  // namespace original
+
+/// Subclass this to serve lightning_attn; override what the backend has.
+FLA_RECURRENCE_BACKEND(LightningAttnBackend, LightningAttnArgs, chunk_lightning_attn,
+                       fused_recurrent_lightning_attn);
+
+}  // namespace fla

@@ -1,0 +1,25 @@
+#include "fla/ops/linear_attn/linear_attn.h"
+
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/ops/recurrence/original.h"
+
+namespace fla {
+
+ArgumentTable LinearAttnArgs::arguments() {
+  FLA_RETURN_ARGUMENT_TABLE(LinearAttnArgs, FLA_LINEAR_ATTN_ARGUMENTS);
+}
+
+DISPATCH("linear_attn", RecurrenceResult, chunk_linear_attn, const LinearAttnArgs& args) {
+  return recurrence::run_chunk(args);
+}
+
+DISPATCH("linear_attn", RecurrenceResult, fused_recurrent_linear_attn, const LinearAttnArgs& args) {
+  return recurrence::run_recurrent(args);
+}
+
+RecurrenceResult linear_attn(const LinearAttnArgs& args) {
+  return front_door(args) == LinearAttnArgs::kOp.chunk ? chunk_linear_attn(args)
+                                                       : fused_recurrent_linear_attn(args);
+}
+
+}  // namespace fla

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// Linear attention: keys and values are added, and nothing decays. Per sequence and value head, with a
+/// state S of shape [K, V] that starts as initial_state, or as zeros,
+///
+///     S <- S + k_t v_t^T
+///     o_t = scale * q_t^T S          with normalize over scale * q_t^T z + 1e-10, where z is the sum of the
+///                                    call's keys of that sequence up to t
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_LINEAR_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)               \
+  FLA_PART_TOKENS(TENSOR)                                                            \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                              \
+  FLAG(normalize, "divide o by scale * q^T z + 1e-10, z the sum of the keys so far") \
+  FLA_PART_PACKING(INDEX, FLAG)                                                      \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every linear_attn function, under the names that flash-linear-attention gives them.
+struct LinearAttnArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "linear_attn",
+                                    .title = "Linear attention",
+                                    .chunk = "chunk_linear_attn",
+                                    .recurrent = "fused_recurrent_linear_attn",
+                                    .gate = GateKind::none,
+                                    .rule = Rule::additive};
+
+  FLA_ARGUMENT_MEMBERS(FLA_LINEAR_ATTN_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_linear_attn, others to chunk_linear_attn.
+FLA_API RecurrenceResult linear_attn(const LinearAttnArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_linear_attn(const LinearAttnArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_linear_attn(const LinearAttnArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_linear_attn(const LinearAttnArgs& args);
+FLA_API RecurrenceResult fused_recurrent_linear_attn(const LinearAttnArgs& args);
+}  // namespace original
+
+/// Subclass this to serve linear_attn; override what the backend has.
+FLA_RECURRENCE_BACKEND(LinearAttnBackend, LinearAttnArgs, chunk_linear_attn, fused_recurrent_linear_attn);
+
+}  // namespace fla

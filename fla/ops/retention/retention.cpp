@@ -1,0 +1,25 @@
+#include "fla/ops/retention/retention.h"
+
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/ops/recurrence/original.h"
+
+namespace fla {
+
+ArgumentTable RetentionArgs::arguments() {
+  FLA_RETURN_ARGUMENT_TABLE(RetentionArgs, FLA_RETENTION_ARGUMENTS);
+}
+
+DISPATCH("retention", RecurrenceResult, chunk_retention, const RetentionArgs& args) {
+  return recurrence::run_chunk(args);
+}
+
+DISPATCH("retention", RecurrenceResult, fused_recurrent_retention, const RetentionArgs& args) {
+  return recurrence::run_recurrent(args);
+}
+
+RecurrenceResult retention(const RetentionArgs& args) {
+  return front_door(args) == RetentionArgs::kOp.chunk ? chunk_retention(args)
+                                                      : fused_recurrent_retention(args);
+}
+
+}  // namespace fla

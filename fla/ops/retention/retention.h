@@ -1,0 +1,60 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// Retention: heads forget at fixed rates. Per sequence and value head, with a state S of shape [K, V]
+/// that starts as initial_state, or as zeros,
+///
+///     S <- (1 - 2^(-5 - h)) S + k_t v_t^T          h is the value head, from 0
+///     o_t = scale * q_t^T S
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_RETENTION_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG) \
+  FLA_PART_TOKENS(TENSOR)                                            \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                              \
+  FLA_PART_PACKING(INDEX, FLAG)                                      \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every retention function, under the names that flash-linear-attention gives them.
+struct RetentionArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "retention",
+                                    .title = "Retention",
+                                    .chunk = "chunk_retention",
+                                    .recurrent = "fused_recurrent_retention",
+                                    .gate = GateKind::head,
+                                    .rule = Rule::additive,
+                                    .head_gate = HeadGate::retention};
+
+  FLA_ARGUMENT_MEMBERS(FLA_RETENTION_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_retention, others to chunk_retention.
+FLA_API RecurrenceResult retention(const RetentionArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_retention(const RetentionArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_retention(const RetentionArgs& args);
+FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
+}  // namespace original
+
+/// Subclass this to serve retention; override what the backend has.
+FLA_RECURRENCE_BACKEND(RetentionBackend, RetentionArgs, chunk_retention, fused_recurrent_retention);
+
+}  // namespace fla

@@ -1,0 +1,25 @@
+#include "fla/ops/simple_gla/simple_gla.h"
+
+#include "fla/dispatch/call/dispatch.h"
+#include "fla/ops/recurrence/original.h"
+
+namespace fla {
+
+ArgumentTable SimpleGlaArgs::arguments() {
+  FLA_RETURN_ARGUMENT_TABLE(SimpleGlaArgs, FLA_SIMPLE_GLA_ARGUMENTS);
+}
+
+DISPATCH("simple_gla", RecurrenceResult, chunk_simple_gla, const SimpleGlaArgs& args) {
+  return recurrence::run_chunk(args);
+}
+
+DISPATCH("simple_gla", RecurrenceResult, fused_recurrent_simple_gla, const SimpleGlaArgs& args) {
+  return recurrence::run_recurrent(args);
+}
+
+RecurrenceResult simple_gla(const SimpleGlaArgs& args) {
+  return front_door(args) == SimpleGlaArgs::kOp.chunk ? chunk_simple_gla(args)
+                                                      : fused_recurrent_simple_gla(args);
+}
+
+}  // namespace fla

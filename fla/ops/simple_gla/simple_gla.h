@@ -1,0 +1,61 @@
+#pragma once
+
+#include "fla/core/arguments.h"
+#include "fla/core/export.h"
+#include "fla/ops/recurrence/parts.h"
+#include "fla/ops/recurrence/recurrence.h"
+
+/// Gated linear attention with one gate a token and value head, as in Mamba-2, or one a head. Per sequence
+/// and value head, with a state S of shape [K, V] that starts as initial_state, or as zeros,
+///
+///     S <- exp(g_t) S + k_t v_t^T          or exp(g_gamma) S, the same for every token
+///     o_t = scale * q_t^T S
+///
+/// fla/ops/recurrence/recurrence.h has what holds for every op of the family: sizes, pools of states, packed
+/// sequences, threads, streams and errors.
+namespace fla {
+
+#define FLA_SIMPLE_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                         \
+  FLA_PART_TOKENS(TENSOR)                                                                     \
+  TENSOR(g, either, kFloatTypes, "B T HV", "log-decay")                                       \
+  TENSOR(g_gamma, either, kFloatTypes, "HV", "log-decay of a head, the same for every token") \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                       \
+  FLA_PART_PACKING(INDEX, FLAG)                                                               \
+  FLA_PART_OUTPUTS(OUTPUT)
+
+/// The arguments of every simple_gla function, under the names that flash-linear-attention gives them.
+struct SimpleGlaArgs {
+  using Result = RecurrenceResult;
+  static constexpr RecurrenceOp kOp{.name = "simple_gla",
+                                    .title = "Gated linear attention with one gate a token",
+                                    .chunk = "chunk_simple_gla",
+                                    .recurrent = "fused_recurrent_simple_gla",
+                                    .gate = GateKind::token,
+                                    .rule = Rule::additive};
+
+  FLA_ARGUMENT_MEMBERS(FLA_SIMPLE_GLA_ARGUMENTS)
+  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
+  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The front door: short sequences go to fused_recurrent_simple_gla, others to chunk_simple_gla.
+FLA_API RecurrenceResult simple_gla(const SimpleGlaArgs& args);
+
+/// Prefill and training lengths: works on chunks of tokens.
+FLA_API RecurrenceResult chunk_simple_gla(const SimpleGlaArgs& args);
+
+/// Decoding and short continuations: works token by token.
+FLA_API RecurrenceResult fused_recurrent_simple_gla(const SimpleGlaArgs& args);
+
+/// The original kernels by themselves, whatever the settings are.
+namespace original {
+FLA_API RecurrenceResult chunk_simple_gla(const SimpleGlaArgs& args);
+FLA_API RecurrenceResult fused_recurrent_simple_gla(const SimpleGlaArgs& args);
+}  // namespace original
+
+/// Subclass this to serve simple_gla; override what the backend has.
+FLA_RECURRENCE_BACKEND(SimpleGlaBackend, SimpleGlaArgs, chunk_simple_gla, fused_recurrent_simple_gla);
+
+}  // namespace fla

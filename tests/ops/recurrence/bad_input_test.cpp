@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fla/core/errors.h"
+#include "fla/ops/ops.h"
+
+namespace {
+
+using fla::DType;
+using fla::Tensor;
+
+const Tensor& tokens() {  // [B, T, H, K], and so on
+  static const Tensor made = Tensor::zeros({1, 3, 2, 4}, DType::f32);
+  return made;
+}
+const Tensor& scalars() {
+  static const Tensor made = Tensor::zeros({1, 3, 2}, DType::f32);
+  return made;
+}
+const Tensor& heads() {
+  static const Tensor made = Tensor::zeros({2}, DType::f32);
+  return made;
+}
+
+/// Expects every function of the op to refuse the call in these words.
+template <class Args>
+void expect_refusal(const Args& args, fla::RecurrenceResult (*chunk)(const Args&),
+                    fla::RecurrenceResult (*recurrent)(const Args&), const std::string& words) {
+  for (auto* const run : {chunk, recurrent}) {
+    try {
+      run(args);
+      ADD_FAILURE() << "took it: " << words;
+    } catch (const fla::InvalidArgument& error) {
+      EXPECT_EQ(error.what(), words);
+    }
+  }
+}
+
+TEST(GatedDeltaRuleBadInput, AGateHasNoChannels) {
+  fla::GatedDeltaRuleArgs args{.q = tokens(), .k = tokens(), .v = tokens(), .g = tokens(), .beta = scalars()};
+  const auto refuses = [&](const std::string& words) {
+    expect_refusal(args, &fla::chunk_gated_delta_rule, &fla::fused_recurrent_gated_delta_rule, words);
+  };
+  refuses("g: expected shape [B=1, T=3, HV=2], got [1, 3, 2, 4]");
+  args.g = {};
+  refuses("g: expected a tensor of shape [B=1, T=3, HV=2], got none");
+  args.g = scalars();
+  args.beta = {};
+  refuses("beta: expected a tensor of shape [B=1, T=3, HV=2], got none");
+  args.beta = scalars();
+  args.use_gate_in_kernel = true;
+  refuses("A_log: expected a tensor of shape [HV] with use_gate_in_kernel and no lower_bound, got none");
+  args.A_log = heads();
+  args.dt_bias = tokens();
+  refuses("dt_bias: expected shape [HV=2], got [1, 3, 2, 4]");
+  args.dt_bias = heads();
+  args.lower_bound = 1.0f;
+  refuses("lower_bound: expected a negative value, got 1.000000");
+  args.lower_bound = {};
+  args.allow_neg_eigval = true;
+  refuses("use_beta_sigmoid_in_kernel: expected true with allow_neg_eigval, got false");
+}
+
+TEST(DeltaRuleBadInput, NeedsBeta) {
+  fla::DeltaRuleArgs args{.q = tokens(), .k = tokens(), .v = tokens()};
+  expect_refusal(args, &fla::chunk_delta_rule, &fla::fused_recurrent_delta_rule,
+                 "beta: expected a tensor of shape [B=1, T=3, HV=2], got none");
+}
+
+TEST(GlaBadInput, AGateHasChannels) {
+  fla::GlaArgs args{.q = tokens(), .k = tokens(), .v = tokens(), .g = scalars()};
+  expect_refusal(args, &fla::chunk_gla, &fla::fused_recurrent_gla,
+                 "g: expected shape [B=1, T=3, HV=2, K=4], got [1, 3, 2]");
+}
+
+TEST(SimpleGlaBadInput, TakesOneOfTwoGates) {
+  fla::SimpleGlaArgs args{.q = tokens(), .k = tokens(), .v = tokens()};
+  const auto refuses = [&](const std::string& words) {
+    expect_refusal(args, &fla::chunk_simple_gla, &fla::fused_recurrent_simple_gla, words);
+  };
+  refuses("g: expected g or g_gamma, got neither");
+  args.g = scalars();
+  args.g_gamma = heads();
+  refuses("g_gamma: expected none with g, got both");
+  args.g_gamma = {};
+  args.g = tokens();
+  refuses("g: expected shape [B=1, T=3, HV=2], got [1, 3, 2, 4]");
+  args.g = {};
+  args.g_gamma = scalars();
+  refuses("g_gamma: expected shape [HV=2], got [1, 3, 2]");
+}
+
+TEST(LightningAttnBadInput, KnowsItsLayer) {
+  fla::LightningAttnArgs args{.q = tokens(), .k = tokens(), .v = tokens()};
+  const auto refuses = [&](const std::string& words) {
+    expect_refusal(args, &fla::chunk_lightning_attn, &fla::fused_recurrent_lightning_attn, words);
+  };
+  refuses("num_layers: expected a whole number of at least 1, got none");
+  args.num_layers = 0;
+  refuses("num_layers: expected a whole number of at least 1, got 0.000000");
+  args.num_layers = 2.5f;
+  refuses("num_layers: expected a whole number of at least 1, got 2.500000");
+  args.num_layers = 24;
+  refuses("layer_idx: expected a whole number from 0 to 23, got none");
+  args.layer_idx = -1;
+  refuses("layer_idx: expected a whole number from 0 to 23, got -1.000000");
+  args.layer_idx = 24;
+  refuses("layer_idx: expected a whole number from 0 to 23, got 24.000000");
+  args.layer_idx = 0.5f;
+  refuses("layer_idx: expected a whole number from 0 to 23, got 0.500000");
+}
+
+TEST(DplrDeltaRuleBadInput, NeedsBothOfThePair) {
+  fla::DplrDeltaRuleArgs args{.q = tokens(), .k = tokens(), .v = tokens(), .a = tokens(), .g = tokens()};
+  const auto refuses = [&](const std::string& words) {
+    expect_refusal(args, &fla::chunk_dplr_delta_rule, &fla::fused_recurrent_dplr_delta_rule, words);
+  };
+  refuses("b: expected a tensor of shape [B=1, T=3, H=2, K=4], got none");
+  args.b = scalars();
+  refuses("b: expected shape [B=1, T=3, H=2, K=4], got [1, 3, 2]");
+  args.a = {};
+  args.b = tokens();
+  refuses("a: expected a tensor of shape [B=1, T=3, H=2, K=4], got none");
+}
+
+}  // namespace
