@@ -23,7 +23,7 @@ class Case:
         self.dtype = header["q"]["dtype"]
         self.tolerance = TOLERANCE[self.dtype]
         self.options = {
-            name: float(value) if name in ("scale", "lower_bound") else value == "1"
+            name: float(value) if name in ("scale", "lower_bound", "layer_idx", "num_layers") else value == "1"
             for name, value in options.items()
             if name != "op"
         }

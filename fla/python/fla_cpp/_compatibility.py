@@ -3,6 +3,7 @@
 A function that is not named here has its table's arguments in the table's order."""
 
 # The arguments that may be given by position, in that library's order; the rest of the table follows by keyword.
+_STATES = " scale initial_state output_final_state"
 POSITIONS = {
     "chunk_kda": (
         "q k v g beta scale initial_state output_final_state use_qk_l2norm_in_kernel use_gate_in_kernel"
@@ -13,11 +14,48 @@ POSITIONS = {
         "q k v g beta A_log dt_bias scale initial_state output_final_state use_qk_l2norm_in_kernel"
         " use_gate_in_kernel use_beta_sigmoid_in_kernel allow_neg_eigval lower_bound state_v_first cu_seqlens"
     ),
+    "chunk_gated_delta_rule": (
+        f"q k v g beta{_STATES} use_qk_l2norm_in_kernel use_beta_sigmoid_in_kernel allow_neg_eigval state_v_first"
+        " cu_seqlens cu_seqlens_cpu chunk_indices cp_context"
+    ),
+    "fused_recurrent_gated_delta_rule": (
+        f"q k v g gk gv beta{_STATES} use_qk_l2norm_in_kernel use_gate_in_kernel A_log dt_bias"
+        " use_beta_sigmoid_in_kernel allow_neg_eigval state_v_first cu_seqlens"
+    ),
+    "chunk_delta_rule": f"q k v beta{_STATES} use_qk_l2norm_in_kernel cu_seqlens cu_seqlens_cpu",
+    "fused_recurrent_delta_rule": f"q k v beta{_STATES} use_qk_l2norm_in_kernel cu_seqlens",
+    "chunk_gla": f"q k v g{_STATES} state_v_first cu_seqlens cu_seqlens_cpu",
+    "fused_recurrent_gla": f"q k v gk gv{_STATES} reverse state_v_first cu_seqlens",
+    "chunk_simple_gla": f"q k v g g_gamma{_STATES} state_v_first cu_seqlens cu_seqlens_cpu",
+    "fused_recurrent_simple_gla": f"q k v g g_gamma{_STATES} reverse state_v_first cu_seqlens",
+    "chunk_retention": f"q k v{_STATES} cu_seqlens",
+    "fused_recurrent_retention": f"q k v{_STATES} reverse state_v_first cu_seqlens",
+    "chunk_lightning_attn": f"q k v layer_idx num_layers{_STATES} cu_seqlens",
+    "fused_recurrent_lightning_attn": f"q k v layer_idx num_layers{_STATES} reverse cu_seqlens",
+    "chunk_linear_attn": f"q k v{_STATES} normalize cu_seqlens",
+    "fused_recurrent_linear_attn": f"q k v{_STATES} reverse normalize cu_seqlens",
+    "chunk_dplr_delta_rule": (
+        f"q k v a b gk{_STATES} cu_seqlens cu_seqlens_cpu safe_gate chunk_size disable_recompute cp_context lower_bound"
+    ),
+    "fused_recurrent_dplr_delta_rule": f"q k v a b gk{_STATES} reverse cu_seqlens",
 }
-POSITIONS["kda"] = POSITIONS["chunk_kda"]  # either can stand for the other
+# A front door takes what the chunked function takes: either can stand for the other.
+POSITIONS |= {name[len("chunk_") :]: order for name, order in POSITIONS.items() if name.startswith("chunk_")}
+
+# Defaults that are not the table's.
+DEFAULTS = {"chunk_linear_attn": {"normalize": "True"}, "linear_attn": {"normalize": "True"}}
 
 # Arguments that no table has: their default and what is made of them. An empty statement: they change nothing here.
+# "function.argument" is that of one function, "op." of all functions of an op.
 EXTRAS = {
+    "gk": ("None", "another name of g", "if g is None: g = gk"),
+    "fused_recurrent_gated_delta_rule.gk": ("None", "must be None", "if gk is not None: _refuse('gk', 'None', gk)"),
+    "gv": ("None", "must be None", "if gv is not None: _refuse('gv', 'None', gv)"),
+    "reverse": ("False", "must be False", "if reverse: _refuse('reverse', 'False', reverse)"),
+    "chunk_indices": ("None", "changes nothing", ""),
+    "dplr_delta_rule.safe_gate": ("False", "changes nothing: gates may be as strong as they like", ""),
+    "dplr_delta_rule.lower_bound": ("None", "changes nothing: gates may be as strong as they like", ""),
+    "dplr_delta_rule.chunk_size": ("None", "changes nothing: results do not depend on it", ""),
     "disable_recompute": ("False", "what backward passes keep; there is none here", ""),
     "return_intermediate_states": (
         "False",
@@ -51,3 +89,11 @@ KEYWORDS = {
     "fused_recurrent_kda": ("transpose_state_layout",),
 }
 KEYWORDS["kda"] = KEYWORDS["chunk_kda"]
+
+
+def extra(op, function, name):
+    """The default, the documentation and the statement of an argument that no table has."""
+    for key in (f"{function}.{name}", f"{op}.{name}", name):
+        if key in EXTRAS:
+            return EXTRAS[key]
+    raise KeyError(f"{function}: {name}")

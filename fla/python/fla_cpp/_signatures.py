@@ -34,14 +34,23 @@ def _from_row(row):
 def parameters(function):
     """Those that may be given by position, and those by keyword alone."""
     table = {row["name"]: _from_row(row) for row in function["table"]}
-    extras = {name: Parameter(name, *rest) for name, rest in _compatibility.EXTRAS.items()}
+    for name, default in _compatibility.DEFAULTS.get(function["name"], {}).items():
+        table[name].default = default
     order = _compatibility.POSITIONS.get(function["name"])
     if order is None:
         by_position, by_keyword = list(table.values()), []
     else:
-        by_position = [table[name] if name in table else extras[name] for name in order.split()]
+
+        def named(name):
+            return table.get(name) or Parameter(name, *_compatibility.extra(function["op"], function["name"], name))
+
+        by_position = [named(name) for name in order.split()]
         by_keyword = [parameter for parameter in table.values() if parameter not in by_position]
-        by_keyword += [extras[name] for name in _compatibility.KEYWORDS.get(function["name"], ())]
+        # Behind one that may be left out, and where another name may stand for it, the library says what is missing.
+        first = next((n for n, parameter in enumerate(by_position) if parameter.default is not None), len(by_position))
+        for parameter in by_position[first:] + by_keyword:
+            parameter.default = parameter.default or "None"
+        by_keyword += [named(name) for name in _compatibility.KEYWORDS.get(function["name"], ())]
     return by_position, [*by_keyword, Parameter("stream", "None", STREAM_DOC)]
 
 

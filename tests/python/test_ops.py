@@ -1,0 +1,83 @@
+"""Every op of the family, on NumPy arrays: the golden cases, flash-linear-attention's names and paths, and what is refused."""
+
+import importlib
+import json
+import struct
+
+import cases
+import fla_cpp
+import numpy as np
+import pytest
+
+FILES = sorted(cases.GOLDEN[0].parent.glob("*.safetensors"))
+
+
+def op_of(path):
+    raw = path.read_bytes()
+    (size,) = struct.unpack_from("<Q", raw)
+    return json.loads(raw[8 : 8 + size])["__metadata__"]["op"]
+
+
+def arrays(case):
+    return {name: cases.numbers(x) if name in case.bf16 else x for name, x in case.tensors.items()}
+
+
+def error(result, expected):
+    difference = np.linalg.norm((result.astype(np.float64) - expected).ravel())
+    return difference / max(np.linalg.norm(expected.astype(np.float64).ravel()), 1e-30)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_golden_cases_agree(path):
+    case, op = cases.Case(path), op_of(path)
+    options = case.options | ({"normalize": False} if op == "linear_attn" else {})
+    for name in (op, f"chunk_{op}", f"fused_recurrent_{op}"):
+        o, state = getattr(fla_cpp, name)(**arrays(case), **options, output_final_state=True)
+        assert error(o, case.expected["o"]) < case.tolerance
+        assert error(state, case.expected["final_state"]) < case.tolerance
+
+
+@pytest.mark.parametrize("op", sorted({op_of(path) for path in FILES}))
+def test_the_paths_of_flash_linear_attention_are_there(op):
+    folder = "generalized_delta_rule" if op == "dplr_delta_rule" else op
+    module = importlib.import_module(f"fla_cpp.ops.{folder}")
+    for name in (f"chunk_{op}", f"fused_recurrent_{op}"):
+        assert getattr(module, name) is getattr(fla_cpp, name)
+    assert op in [status.name for status in fla_cpp.ops()]
+
+
+def tokens(*shape):
+    return np.ones(shape, np.float32)
+
+
+CALL = [tokens(1, 3, 2, 8)] * 3
+
+
+def test_other_names_stand_for_gates():
+    g = -tokens(1, 3, 2, 8)
+    (o, _), (other, _) = fla_cpp.fused_recurrent_gla(*CALL, g=g), fla_cpp.fused_recurrent_gla(*CALL, gk=g)
+    assert np.array_equal(o, other)
+    assert np.array_equal(o, fla_cpp.fused_recurrent_gla(*CALL, g)[0])
+
+
+@pytest.mark.parametrize(
+    "name, options, words",
+    [
+        ("fused_recurrent_gla", {"gk": -CALL[0], "gv": CALL[0]}, "gv: expected None"),
+        ("fused_recurrent_gla", {"gk": -CALL[0], "reverse": True}, "reverse: expected False"),
+        ("fused_recurrent_gla", {}, r"g: expected a tensor of shape \[B=1, T=3, HV=2, K=8\], got none"),
+        ("fused_recurrent_gated_delta_rule", {"g": -tokens(1, 3, 2)}, r"beta: expected a tensor of shape \[B=1, T=3, HV=2\]"),
+        ("fused_recurrent_gated_delta_rule", {"g": -tokens(1, 3, 2), "gk": CALL[0]}, "gk: expected None"),
+        ("chunk_simple_gla", {}, "g: expected g or g_gamma, got neither"),
+        ("chunk_lightning_attn", {"layer_idx": 3, "num_layers": 3}, "layer_idx: expected a whole number from 0 to 2"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(name, options, words):
+    with pytest.raises(ValueError, match=words):
+        getattr(fla_cpp, name)(*CALL, **options)
+
+
+def test_linear_attention_is_normalized_where_that_library_does():
+    o, _ = fla_cpp.chunk_linear_attn(*CALL)
+    assert np.allclose(o, 1)  # all values are 1
+    assert np.allclose(fla_cpp.fused_recurrent_linear_attn(*CALL)[0][0, 2], 3 * 8 / np.sqrt(8))
