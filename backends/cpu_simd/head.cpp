@@ -55,6 +55,8 @@ Head head_of(const RecurrenceCall& call, std::int64_t sequence, std::int64_t val
   h.v = input(call.v, value_head);
   h.g = input(call.g, value_head);
   h.beta = input(call.beta, value_head);
+  h.gates = !call.g.data ? 0 : call.gate_kind == GateKind::channel ? static_cast<std::size_t>(call.K) : 1;
+  if (call.gate_kind == GateKind::head && h.gates == 0) h.fixed_gate = head_decay(call, value_head);
   h.o = first_row(call.o, value_head);
   h.o_step = step(call.o);
   h.o_dtype = call.o.dtype;

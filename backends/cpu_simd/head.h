@@ -28,6 +28,8 @@ struct Head {
   DType o_dtype = DType::f32;
   const float* initial_state = nullptr;  // contiguous, [K, V] or [V, K]; null: zeros
   float* final_state = nullptr;          // the same; null: not stored
+  std::size_t gates = 0;                 // numbers of g a token: one a channel, one, or none
+  float fixed_gate = 0;                  // where there are none
   float gate_rate = 1;                   // exp(A_log), or 1
   Parameters dt_bias;                    // of this head; data is null when absent
 };

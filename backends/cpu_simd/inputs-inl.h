@@ -28,10 +28,16 @@ struct TokenReader {
   float gate_unit() const { return call.gate != Gate::given ? 1.f : kLog2e; }
 
   HWY_INLINE const float* gate_row(std::int64_t token, float* HWY_RESTRICT buffer) const {
-    if (call.gate == Gate::given) return as_floats(head.g.at(token), head.g.dtype, K, padded, buffer);
-    copy_row(head.g.at(token), head.g.dtype, K, padded, buffer);
     const DF d;
     const std::size_t N = hn::Lanes(d);
+    if (call.gate_kind == GateKind::channel) {
+      if (call.gate == Gate::given) return as_floats(head.g.at(token), head.g.dtype, K, padded, buffer);
+      copy_row(head.g.at(token), head.g.dtype, K, padded, buffer);
+    } else {  // the same for all channels
+      const float g = head.gates == 0 ? head.fixed_gate : scalar_at(head.g.at(token), head.g.dtype);
+      for (std::size_t c = 0; c < padded; c += N) hn::Store(hn::Set(d, g), d, buffer + c);
+      if (call.gate == Gate::given) return buffer;
+    }
     const bool bounded = call.gate == Gate::bounded;
     const VF rate = hn::Set(d, bounded ? head.gate_rate * kLog2e : -head.gate_rate);
     for (std::size_t c = 0; c < padded; c += N) {

@@ -28,13 +28,16 @@ struct Step {
   float* decayed_k;  // a k
   float* decayed_q;  // a q
   float qk;          // q . k
-  float beta;
+  float beta;        // of the delta rule
+  float weight;      // of v: beta, or 1
 };
 
-// The log2 of the decay is unit * g; q and k are multiplied by their factors.
-HWY_INLINE void prepare_step(DF d, const float* HWY_RESTRICT q, const float* HWY_RESTRICT k,
+// The log2 of the decay is unit * g; q and k are multiplied by their factors. With the additive rule nothing
+// is read by a key: zeros stand for a k, and a beta of 0.
+HWY_INLINE void prepare_step(DF d, Rule rule, const float* HWY_RESTRICT q, const float* HWY_RESTRICT k,
                              const float* HWY_RESTRICT g, float unit, float q_factor, float k_factor,
                              float beta, std::size_t padded, Step& step) {
+  const bool reads = rule == Rule::delta;
   const std::size_t N = hn::Lanes(d);
   const VF units = hn::Set(d, unit), q_factors = hn::Set(d, q_factor), k_factors = hn::Set(d, k_factor);
   VF qk = hn::Zero(d);
@@ -42,7 +45,7 @@ HWY_INLINE void prepare_step(DF d, const float* HWY_RESTRICT q, const float* HWY
     const VF kc = hn::Mul(hn::LoadU(d, k + c), k_factors), qc = hn::Mul(hn::LoadU(d, q + c), q_factors);
     hn::Store(a, d, step.decay + c);
     hn::Store(kc, d, step.key + c);
-    hn::Store(hn::Mul(a, kc), d, step.decayed_k + c);
+    hn::Store(reads ? hn::Mul(a, kc) : hn::Zero(d), d, step.decayed_k + c);
     hn::Store(hn::Mul(a, qc), d, step.decayed_q + c);
     qk = hn::MulAdd(qc, kc, qk);
   };
@@ -55,7 +58,8 @@ HWY_INLINE void prepare_step(DF d, const float* HWY_RESTRICT q, const float* HWY
   }
   for (; c < padded; c += N) channels_at(c, exp2(d, hn::Mul(hn::LoadU(d, g + c), units)));
   step.qk = sum_lanes(d, qk);
-  step.beta = beta;
+  step.beta = reads ? beta : 0.f;
+  step.weight = reads ? beta : 1.f;
 }
 
 // a S + k u
@@ -91,8 +95,8 @@ HWY_INLINE void add_rows(DF d, const float* HWY_RESTRICT state, std::size_t row,
   }
 }
 
-// First pass over kVectors vectors of columns: reads `channels` rows of the state and v, writes u and o. beta
-// v is v_factor times v.
+// First pass over kVectors vectors of columns: reads `channels` rows of the state and v, writes u and o. The
+// weighted v is v_factor times v.
 template <int kVectors>
 HWY_INLINE void step_read(DF d, const Step& step, const float* HWY_RESTRICT state, std::size_t row,
                           std::size_t channels, const float* v, float v_factor, float* u, float* o,

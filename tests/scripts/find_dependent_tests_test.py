@@ -274,7 +274,7 @@ class ThisTree(unittest.TestCase):
         return set(re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", (SOURCE / path).read_text(), re.M))
 
     def test_the_backend_leads_to_the_tests_of_kda_and_not_to_those_of_the_core(self):
-        found = self.dependent("backends/cpu_simd/kda.cpp")
+        found = self.dependent("backends/cpu_simd/ops.cpp")
         self.assertEqual(found, self.dependent("backends/cpu_simd/kernels.h"))
         self.assertTrue({name for name in found if "kda" in name.lower()})
         self.assertFalse({name for name in found if name.split(".")[0] in self.suites_in("tests/core/half_test.cpp")})

@@ -1,4 +1,4 @@
-// Recurrent KDA: token by token, for the few tokens of a decoding step.
+// The recurrence token by token, for the few tokens of a decoding step.
 //
 // A step reads and writes the whole state of a head and does little with it: memory decides. One worker takes
 // a run of heads, one after the other:
@@ -24,7 +24,7 @@
 #include "backends/cpu_simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu_simd/kda_recurrent.cpp"
+#define HWY_TARGET_INCLUDE "backends/cpu_simd/recurrent.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -100,7 +100,7 @@ HWY_INLINE void step_block(DF d, const Step& step, StatePlace place, std::size_t
   constexpr int kRead = std::min(kVectors, kReadVectors);
   for (int n = 0; n < kVectors; n += kRead) {
     const int c = n * kLanes;
-    step_read<kRead>(d, step, place.from + c, V, K, v + c, step.beta, u + c, out + c, ahead);
+    step_read<kRead>(d, step, place.from + c, V, K, v + c, step.weight, u + c, out + c, ahead);
   }
   if (place.to) step_write<kVectors>(d, step, place.from, place.to, V, K, u, ahead);
 }
@@ -115,7 +115,7 @@ HWY_INLINE void step_tail(DF d, const Step& step, StatePlace place, std::size_t 
     r = hn::MulAdd(s, hn::Set(d, step.decayed_q[k]), r);
   }
   const VF beta = hn::Set(d, step.beta);
-  const VF u = hn::NegMulAdd(beta, p, hn::Mul(beta, load_first(d, v, present)));
+  const VF u = hn::NegMulAdd(beta, p, hn::Mul(hn::Set(d, step.weight), load_first(d, v, present)));
   store_first(hn::MulAdd(u, hn::Set(d, step.qk), r), d, out, present);
   if (place.to == nullptr) return;
   for (std::size_t k = 0; k < K; ++k) {
@@ -212,7 +212,7 @@ HWY_INLINE void read_rows(DF d, const Step& step, const float* from, std::size_t
   const V4 beta = hn::Set(d4, step.beta);
   const V4 p4 = sums_of_lanes(d, p[0][0], p[1][0], p[2][0], p[3][0]);
   const V4 r4 = sums_of_lanes(d, r[0][0], r[1][0], r[2][0], r[3][0]);
-  const V4 u4 = hn::NegMulAdd(beta, p4, hn::Mul(beta, hn::Load(d4, values)));
+  const V4 u4 = hn::NegMulAdd(beta, p4, hn::Mul(hn::Set(d4, step.weight), hn::Load(d4, values)));
   hn::Store(u4, d4, u);
   hn::Store(hn::MulAdd(u4, hn::Set(d4, step.qk), r4), d4, outputs);
   std::memcpy(out, outputs, present * sizeof(float));
@@ -313,10 +313,10 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
   for (std::int64_t token = 0; token < head.tokens; token += kGroup) {
     const int count = static_cast<int>(std::min<std::int64_t>(kGroup, head.tokens - token));
     HWY_ALIGN_MAX float beta[HWY_MAX(kGroup, kLanes)];
-    reader.betas(token, static_cast<std::size_t>(count), beta);
+    if (call.rule == Rule::delta) reader.betas(token, static_cast<std::size_t>(count), beta);
     for (int t = 0; t < count; ++t) {
       const float *q = reader.q_row(token + t, w.q_buffer), *k = reader.k_row(token + t, w.k_buffer);
-      prepare_step(d, q, k, reader.gate_row(token + t, w.g_buffer), reader.gate_unit(),
+      prepare_step(d, call.rule, q, k, reader.gate_row(token + t, w.g_buffer), reader.gate_unit(),
                    reader.norm_factor(q) * call.scale, reader.norm_factor(k), beta[t], w.channels,
                    w.steps[t]);
       const std::size_t at = static_cast<std::size_t>(t) * w.columns;
@@ -375,7 +375,7 @@ void recurrent_heads(const RecurrenceCall& call, std::int64_t first_head, std::i
       next = head_at(i + 1);
       prefetch_row(next.q, K);
       prefetch_row(next.k, K);
-      prefetch_row(next.g, K);
+      prefetch_row(next.g, next.gates);
       prefetch_row(next.v, V);
     }
     if (head.skipped) {

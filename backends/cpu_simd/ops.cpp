@@ -1,4 +1,4 @@
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 
 #include <array>
 #include <atomic>
@@ -26,7 +26,8 @@ bool is_contiguous_block(const TensorView& state) {
          (state.stride(2) == state.size(3) || state.size(2) == 1);
 }
 
-Verdict verify(const KdaArgs& args) {
+template <RecurrenceArgs Args>
+Verdict verify(const Args& args) {
   FLA_REFUSE_IF(!args.q.device().is_cpu(), "requires CPU tensors, got {}", args.q.device());
   FLA_REFUSE_IF(!has_contiguous_channels(args.q), "requires contiguous channels in q, got stride {}",
                 args.q.stride(3));
@@ -34,8 +35,11 @@ Verdict verify(const KdaArgs& args) {
                 args.k.stride(3));
   FLA_REFUSE_IF(!has_contiguous_channels(args.v), "requires contiguous channels in v, got stride {}",
                 args.v.stride(3));
-  FLA_REFUSE_IF(!has_contiguous_channels(args.g), "requires contiguous channels in g, got stride {}",
-                args.g.stride(3));
+  if constexpr (Args::kOp.gate == GateKind::channel) {
+    FLA_REFUSE_IF(!has_contiguous_channels(args.g), "requires contiguous channels in g, got stride {}",
+                  args.g.stride(3));
+  }
+  if constexpr (requires { args.normalize; }) FLA_REFUSE_IF(args.normalize, "does not normalize outputs");
   FLA_REFUSE_IF(args.out.defined() && !has_contiguous_channels(args.out),
                 "requires contiguous channels in out, got stride {}", args.out.stride(3));
   if (const TensorView& state = args.initial_state; state.defined()) {
@@ -53,7 +57,9 @@ Verdict verify(const KdaArgs& args) {
   return accept();
 }
 
-class CpuSimdKda final : public KdaBackend {
+/// What the backend has whichever op it serves; Backend is the op's class.
+template <class Backend>
+class CpuSimd : public Backend {
  public:
   BackendInfo info() const override {
     return {
@@ -88,19 +94,15 @@ class CpuSimdKda final : public KdaBackend {
     target_.store(target, std::memory_order_relaxed);
   }
 
-  Verdict chunk_kda_verifier(const KdaArgs& args) const override { return verify(args); }
-  KdaResult chunk_kda(const KdaArgs& args) override { return run(args, run_chunked); }
-
-  Verdict fused_recurrent_kda_verifier(const KdaArgs& args) const override { return verify(args); }
-  KdaResult fused_recurrent_kda(const KdaArgs& args) override { return run(args, run_recurrent); }
-
- private:
-  KdaResult run(const KdaArgs& args, void (*kernels)(const RecurrenceCall&, const Target&)) const {
-    KdaResult result = make_result(args);
+ protected:
+  template <class Args>
+  RecurrenceResult run(const Args& args, void (*kernels)(const RecurrenceCall&, const Target&)) const {
+    RecurrenceResult result = make_result(args);
     if (result.o.numel() > 0 || result.final_state.numel() > 0) kernels(call_of(args, result), target());
     return result;
   }
 
+ private:
   const Target& target() const {
     const Target* chosen = target_.load(std::memory_order_relaxed);
     if (chosen == nullptr) throw BackendError("cpu_simd is not available", BackendError::Wrote::nothing);
@@ -110,7 +112,26 @@ class CpuSimdKda final : public KdaBackend {
   std::atomic<const Target*> target_{supported_targets().empty() ? nullptr : &supported_targets().front()};
 };
 
-FLA_REGISTER_BACKEND(kda, cpu_simd, CpuSimdKda);
+#define FLA_CPU_SIMD(OP, NAME)                                                                              \
+  class CpuSimd##NAME final : public CpuSimd<NAME##Backend> {                                               \
+   public:                                                                                                  \
+    Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { return verify(args); }           \
+    RecurrenceResult chunk_##OP(const NAME##Args& args) override { return run(args, run_chunked); }         \
+    Verdict fused_recurrent_##OP##_verifier(const NAME##Args& args) const override { return verify(args); } \
+    RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override {                                \
+      return run(args, run_recurrent);                                                                      \
+    }                                                                                                       \
+  };                                                                                                        \
+  FLA_REGISTER_BACKEND(OP, cpu_simd, CpuSimd##NAME)
+
+FLA_CPU_SIMD(kda, Kda);
+FLA_CPU_SIMD(gated_delta_rule, GatedDeltaRule);
+FLA_CPU_SIMD(delta_rule, DeltaRule);
+FLA_CPU_SIMD(gla, Gla);
+FLA_CPU_SIMD(simple_gla, SimpleGla);
+FLA_CPU_SIMD(retention, Retention);
+FLA_CPU_SIMD(lightning_attn, LightningAttn);
+FLA_CPU_SIMD(linear_attn, LinearAttn);
 
 }  // namespace
 }  // namespace fla::cpu_simd

@@ -1,4 +1,4 @@
-// Chunked KDA: the tokens of a head in chunks of C, a chunk as a handful of matrix products.
+// The chunked form: the tokens of a head in chunks of C, a chunk as a handful of matrix products.
 //
 // With G_i the log2-decay of a channel from the chunk's start to token i, and m the chunk's middle token:
 //
@@ -6,7 +6,8 @@
 //
 //   A = -beta k x          B = scale q x      Y = k y        a row for each token, K wide
 //   L = A Y^T (i > j)      M = B Y^T (i >= j)
-//   U = beta v + A S + L U                                   forward substitution
+//   U = beta v + A S + L U                                   forward substitution; v with the additive rule,
+//                                                            for which A and L are zeros
 //   O = B S + M U
 //   S = gamma S + (gamma Y)^T U
 //
@@ -45,7 +46,7 @@
 #include "backends/cpu_simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu_simd/kda_chunk.cpp"
+#define HWY_TARGET_INCLUDE "backends/cpu_simd/chunk.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -168,12 +169,18 @@ struct Tokens {
   const float *q[kChunk], *k[kChunk];
   float q_factor[kChunk], k_factor[kChunk];
   HWY_ALIGN_MAX float beta[HWY_MAX(kChunk, kLanes)];
+  bool delta;  // or additive
 };
 
 HWY_NOINLINE void read_tokens(const TokenReader& reader, const Workspace& w, std::int64_t first, int count,
                               Tokens& t) {
   t.count = count;
-  reader.betas(first, static_cast<std::size_t>(count), t.beta);
+  t.delta = reader.call.rule == Rule::delta;
+  if (t.delta) {
+    reader.betas(first, static_cast<std::size_t>(count), t.beta);
+  } else {
+    std::fill_n(t.beta, count, 1.f);
+  }
   for (int i = 0; i < count; ++i) {
     t.q[i] = reader.q_row(first + i, w.q_buffer + static_cast<std::size_t>(i) * w.channels);
     t.k[i] = reader.k_row(first + i, w.k_buffer + static_cast<std::size_t>(i) * w.channels);
@@ -276,7 +283,9 @@ HWY_NOINLINE void make_operands(DF d, const Tokens& t, const Gates& gates, const
         hn::Store(key, d, keys + static_cast<std::size_t>(r) * channels + c);
         hn::Store(hn::Mul(key, gamma), d, decayed_keys + static_cast<std::size_t>(r) * channels + c);
       }
-      FLA_UNROLL for (int r = 0; r < 4; ++r) rows[r] = hn::Mul(hn::Mul(rows[r], a_factor[r]), x[r]);
+      FLA_UNROLL for (int r = 0; r < 4; ++r) {
+        rows[r] = t.delta ? hn::Mul(hn::Mul(rows[r], a_factor[r]), x[r]) : hn::Zero(d);
+      }
       store_transposed(d, rows[0], rows[1], rows[2], rows[3], operands + c * kOperandRow, kOperandRow);
       rows[0] = hn::LoadU(d, q0 + c);
       rows[1] = hn::LoadU(d, q1 + c);
@@ -468,7 +477,7 @@ HWY_NOINLINE void make_exact_operands(DF d, const Tokens& t, const Gates& gates,
       exp2<4>(d, decay);
       FLA_UNROLL for (int r = 0; r < 4; ++r) {
         const VF k = hn::LoadU(d, t.k[i + r] + c), q = hn::LoadU(d, t.q[i + r] + c);
-        a[r] = hn::Mul(k, hn::Set(d, -t.beta[i + r] * t.k_factor[i + r]));
+        a[r] = t.delta ? hn::Mul(k, hn::Set(d, -t.beta[i + r] * t.k_factor[i + r])) : hn::Zero(d);
         b[r] = hn::Mul(q, hn::Set(d, t.q_factor[i + r]));
         hn::Store(decay[r], d, at(rows.decay, i + r));
         hn::Store(a[r], d, at(rows.a, i + r));
@@ -508,7 +517,7 @@ class RowPrefetch {
     const std::size_t v_size = size_of(head.v.dtype), o_size = size_of(head.o_dtype);
     streams_[2] = {head.v.row + first_column * v_size, head.v.step, (last_column - first_column) * v_size,
                    next};
-    streams_[3] = {head.g.row, head.g.step, K * size_of(head.g.dtype), after};
+    streams_[3] = {head.g.row, head.g.step, head.gates * size_of(head.g.dtype), after};
     streams_[4] = {head.o + first_column * o_size, head.o_step, (last_column - first_column) * o_size, token};
   }
 
@@ -584,8 +593,8 @@ HWY_NOINLINE void run_stepwise(DF d, const Tokens& t, const Gates& gates, float 
                                Workspace& w, const Panels& panels, std::size_t first_panel,
                                std::size_t last_panel) {
   for (int i = 0; i < t.count; ++i) {
-    prepare_step(d, t.q[i], t.k[i], gates.rows[i], unit, t.q_factor[i], t.k_factor[i], t.beta[i], w.channels,
-                 w.step);
+    prepare_step(d, t.delta ? Rule::delta : Rule::additive, t.q[i], t.k[i], gates.rows[i], unit,
+                 t.q_factor[i], t.k_factor[i], t.beta[i], w.channels, w.step);
     for (std::size_t p = first_panel; p < last_panel; ++p) {
       const Panel panel = panels.at(p);
       switch (panel.vectors) {
