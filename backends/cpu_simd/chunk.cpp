@@ -114,7 +114,8 @@ enum class Path { fast, exact, stepwise };
 struct Gates {  // of one chunk; two of them, since the frame of the next chunk is needed to leave this one
   const float* rows[kChunk];
   float* buffer;       // [C][channels]: rows that could not be read as they stand
-  float* z;            // [C][channels]
+  float* z;            // [C][channels], or [C][a vector] where all channels have one gate
+  bool scalar;         // they have
   float *lead, *tail;  // log2-decay from the start to the middle, and from there to the end
   Path path;
 };
@@ -241,23 +242,55 @@ HWY_INLINE Path scan_rows(DF d, int count, float unit, std::size_t channels, Gat
 
 HWY_NOINLINE void scan_gates(DF d, const TokenReader& reader, std::int64_t first, int count,
                              std::size_t channels, Gates& gates) {
+  gates.scalar = reader.call.gate_kind != GateKind::channel;
+  const std::size_t scanned = gates.scalar ? kLanes : channels;
   for (int i = 0; i < count; ++i) {
-    gates.rows[i] = reader.gate_row(first + i, gates.buffer + static_cast<std::size_t>(i) * channels);
+    gates.rows[i] =
+        reader.gate_row(first + i, gates.buffer + static_cast<std::size_t>(i) * channels, scanned);
   }
   const float unit = reader.gate_unit();
-  gates.path = count == kChunk ? scan_rows<true>(d, count, unit, channels, gates)
-                               : scan_rows<false>(d, count, unit, channels, gates);
+  gates.path = count == kChunk ? scan_rows<true>(d, count, unit, scanned, gates)
+                               : scan_rows<false>(d, count, unit, scanned, gates);
+  const VF lead = hn::Load(d, gates.lead), tail = hn::Load(d, gates.tail);
+  for (std::size_t c = scanned; c < channels; c += kLanes) {
+    hn::Store(lead, d, gates.lead + c);
+    hn::Store(tail, d, gates.tail + c);
+  }
+}
+
+// Rows of one gate for all channels, for those who read all of them.
+HWY_NOINLINE void widen_rows(DF d, const Gates& gates, int count, std::size_t channels) {
+  if (!gates.scalar) return;
+  for (int i = 0; i < count; ++i) {
+    float* row = gates.buffer + static_cast<std::size_t>(i) * channels;
+    const VF g = hn::Load(d, row);
+    for (std::size_t c = kLanes; c < channels; c += kLanes) hn::Store(g, d, row + c);
+  }
 }
 
 // ---- Operands of a chunk, the fast way
 
+// By a factor of a channel's own, where channels have such.
+template <bool kScalar>
+HWY_INLINE VF by_channel(VF scaled, VF factor) {
+  if constexpr (kScalar) {
+    return scaled;
+  } else {
+    return hn::Mul(scaled, factor);
+  }
+}
+
 // `next` is the lead of the following chunk: zero where it starts in its own frame, or where there is none.
+template <bool kScalar>
 HWY_NOINLINE void make_operands(DF d, const Tokens& t, const Gates& gates, const float* HWY_RESTRICT next,
                                 Workspace& w) {
   const std::size_t channels = w.channels;
-  for (std::size_t c = 0; c < channels; c += kLanes) {
-    hn::Store(exp2(d, hn::Add(hn::Load(d, gates.tail + c), hn::Load(d, next + c))), d, w.gamma + c);
-  }
+  const auto gamma_at = [&](std::size_t c) HWY_ATTR {
+    return exp2(d, hn::Add(hn::Load(d, gates.tail + c), hn::Load(d, next + c)));
+  };
+  const VF first_gamma = gamma_at(0);
+  for (std::size_t c = 0; c < channels; c += kLanes)
+    hn::Store(kScalar ? first_gamma : gamma_at(c), d, w.gamma + c);
   for (int i = 0; i < kChunk; i += 4) {
     VF a_factor[4], b_factor[4], y_factor[4];
     FLA_UNROLL for (int r = 0; r < 4; ++r) {
@@ -268,30 +301,49 @@ HWY_NOINLINE void make_operands(DF d, const Tokens& t, const Gates& gates, const
     const float *k0 = t.k[i], *k1 = t.k[i + 1], *k2 = t.k[i + 2], *k3 = t.k[i + 3];
     const float *q0 = t.q[i], *q1 = t.q[i + 1], *q2 = t.q[i + 2], *q3 = t.q[i + 3];
     float* HWY_RESTRICT operands = w.operands + i;
-    const float* HWY_RESTRICT z_rows = gates.z + static_cast<std::size_t>(i) * channels;
+    const std::size_t z_row = kScalar ? kLanes : channels;
+    const float* HWY_RESTRICT z_rows = gates.z + static_cast<std::size_t>(i) * z_row;
+    VF z[4], x[4], y[4];
+    const auto exponentials_at = [&](std::size_t c) HWY_ATTR {
+      FLA_UNROLL for (int r = 0; r < 4; ++r) z[r] =
+          hn::Load(d, z_rows + static_cast<std::size_t>(r) * z_row + c);
+      exp2_both<4>(d, z, x, y);
+    };
+    VF end_factor[4];         // of keys that decay to the end of the chunk
+    if constexpr (kScalar) {  // all factors of a row are one
+      exponentials_at(0);
+      FLA_UNROLL for (int r = 0; r < 4; ++r) {
+        a_factor[r] = hn::Mul(a_factor[r], x[r]);
+        b_factor[r] = hn::Mul(b_factor[r], x[r]);
+        y_factor[r] = hn::Mul(y_factor[r], y[r]);
+        end_factor[r] = hn::Mul(y_factor[r], first_gamma);
+      }
+    }
     float* HWY_RESTRICT keys = w.keys + static_cast<std::size_t>(i) * channels;
     float* HWY_RESTRICT decayed_keys = w.decayed_keys + static_cast<std::size_t>(i) * channels;
     for (std::size_t c = 0; c < channels; c += kLanes) {
-      VF z[4], x[4], y[4];
-      FLA_UNROLL for (int r = 0; r < 4; ++r) z[r] =
-          hn::Load(d, z_rows + static_cast<std::size_t>(r) * channels + c);
-      exp2_both<4>(d, z, x, y);
+      if constexpr (!kScalar) exponentials_at(c);
       const VF gamma = hn::Load(d, w.gamma + c);
       VF rows[4] = {hn::LoadU(d, k0 + c), hn::LoadU(d, k1 + c), hn::LoadU(d, k2 + c), hn::LoadU(d, k3 + c)};
       FLA_UNROLL for (int r = 0; r < 4; ++r) {
-        const VF key = hn::Mul(hn::Mul(rows[r], y_factor[r]), y[r]);
+        const VF key = by_channel<kScalar>(hn::Mul(rows[r], y_factor[r]), y[r]);
         hn::Store(key, d, keys + static_cast<std::size_t>(r) * channels + c);
-        hn::Store(hn::Mul(key, gamma), d, decayed_keys + static_cast<std::size_t>(r) * channels + c);
+        hn::Store(hn::Mul(kScalar ? rows[r] : key, kScalar ? end_factor[r] : gamma), d,
+                  decayed_keys + static_cast<std::size_t>(r) * channels + c);
       }
-      FLA_UNROLL for (int r = 0; r < 4; ++r) {
-        rows[r] = t.delta ? hn::Mul(hn::Mul(rows[r], a_factor[r]), x[r]) : hn::Zero(d);
+      if (t.delta) {
+        FLA_UNROLL for (int r = 0; r < 4; ++r) {
+          rows[r] = by_channel<kScalar>(hn::Mul(rows[r], a_factor[r]), x[r]);
+        }
+        store_transposed(d, rows[0], rows[1], rows[2], rows[3], operands + c * kOperandRow, kOperandRow);
       }
-      store_transposed(d, rows[0], rows[1], rows[2], rows[3], operands + c * kOperandRow, kOperandRow);
       rows[0] = hn::LoadU(d, q0 + c);
       rows[1] = hn::LoadU(d, q1 + c);
       rows[2] = hn::LoadU(d, q2 + c);
       rows[3] = hn::LoadU(d, q3 + c);
-      FLA_UNROLL for (int r = 0; r < 4; ++r) rows[r] = hn::Mul(hn::Mul(rows[r], b_factor[r]), x[r]);
+      FLA_UNROLL for (int r = 0; r < 4; ++r) {
+        rows[r] = by_channel<kScalar>(hn::Mul(rows[r], b_factor[r]), x[r]);
+      }
       store_transposed(d, rows[0], rows[1], rows[2], rows[3], operands + c * kOperandRow + kChunk,
                        kOperandRow);
     }
@@ -547,19 +599,22 @@ class RowPrefetch {
 
 constexpr int kPanelSteps = 2 * (kChunk / kTileRows) + 1;
 
+// With the additive rule U is V.
 template <int kVectors>
-HWY_NOINLINE void run_panel(DF d, Workspace& w, std::size_t column, RowPrefetch& prefetch) {
+HWY_NOINLINE void run_panel(DF d, Workspace& w, bool delta, std::size_t column, RowPrefetch& prefetch) {
   float* state = w.state + w.channels * column;
+  const float* values = w.values + kChunk * column;
+  const float* u = delta ? w.u : values;
   for (int first = 0; first < kChunk; first += kTileRows) {
     prefetch.advance();
-    solve_u<kVectors>(d, w.operands, w.values + kChunk * column, state, w.channels, w.u, first);
+    if (delta) solve_u<kVectors>(d, w.operands, values, state, w.channels, w.u, first);
   }
   for (int first = 0; first < kChunk; first += kTileRows) {
     prefetch.advance();
-    make_output<kVectors>(d, w.operands, state, w.channels, w.u, w.out + column, w.columns, first);
+    make_output<kVectors>(d, w.operands, state, w.channels, u, w.out + column, w.columns, first);
   }
   prefetch.advance();
-  update_state<kVectors>(d, state, w.channels, w.decayed_keys, w.u, w.gamma);
+  update_state<kVectors>(d, state, w.channels, w.decayed_keys, u, w.gamma);
 }
 
 // The rows of the state, times 2^exponents.
@@ -650,6 +705,8 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
   if (head.skipped) return store_zeros(head, first_column, last_column);
 
   std::memset(w.zeros, 0, std::max(w.channels, w.columns) * sizeof(float));
+  if (call.rule == Rule::additive)  // A stays zero
+    std::memset(w.operands, 0, w.channels * kOperandRow * sizeof(float));
   const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
   const float unit = reader.gate_unit();
   const auto tokens_from = [&](std::int64_t first) HWY_ATTR {
@@ -681,24 +738,32 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
     read_tokens(reader, w, first, tokens_from(first), t);
     stage_values(d, head, t, first, V, w, panels, first_panel, last_panel);
     if (gates.path == Path::stepwise) {
+      widen_rows(d, gates, t.count, w.channels);
       run_stepwise(d, t, gates, unit, next, w, panels, first_panel, last_panel);
     } else {
       if (gates.path == Path::fast) {
-        make_operands(d, t, gates, next, w);
+        if (gates.scalar) {
+          make_operands<true>(d, t, gates, next, w);
+        } else {
+          make_operands<false>(d, t, gates, next, w);
+        }
         if (left_the_range(t, K, w)) {
           gates.path = Path::exact;
           scale_state(d, gates.lead, -1.f, w, panels, first_panel, last_panel);
         }
       }
-      if (gates.path == Path::exact) make_exact_operands(d, t, gates, unit, next, w);
+      if (gates.path == Path::exact) {
+        widen_rows(d, gates, t.count, w.channels);
+        make_exact_operands(d, t, gates, unit, next, w);
+      }
       RowPrefetch prefetch(head, K, first_column, last_column, first,
                            static_cast<int>(last_panel - first_panel) * kPanelSteps);
       for (std::size_t p = first_panel; p < last_panel; ++p) {
         const Panel panel = panels.at(p);
         switch (panel.vectors) {
-          case 3: run_panel<3>(d, w, panel.column, prefetch); break;
-          case 2: run_panel<2>(d, w, panel.column, prefetch); break;
-          default: run_panel<1>(d, w, panel.column, prefetch);
+          case 3: run_panel<3>(d, w, t.delta, panel.column, prefetch); break;
+          case 2: run_panel<2>(d, w, t.delta, panel.column, prefetch); break;
+          default: run_panel<1>(d, w, t.delta, panel.column, prefetch);
         }
       }
     }

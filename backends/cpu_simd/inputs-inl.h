@@ -27,7 +27,8 @@ struct TokenReader {
   // Log2 of a token's decay is gate_unit() times its gate row.
   float gate_unit() const { return call.gate != Gate::given ? 1.f : kLog2e; }
 
-  HWY_INLINE const float* gate_row(std::int64_t token, float* HWY_RESTRICT buffer) const {
+  // `width`: `padded`, or, of a gate that all channels have, as many floats as are wanted, whole vectors.
+  HWY_INLINE const float* gate_row(std::int64_t token, float* HWY_RESTRICT buffer, std::size_t width) const {
     const DF d;
     const std::size_t N = hn::Lanes(d);
     if (call.gate_kind == GateKind::channel) {
@@ -35,12 +36,12 @@ struct TokenReader {
       copy_row(head.g.at(token), head.g.dtype, K, padded, buffer);
     } else {  // the same for all channels
       const float g = head.gates == 0 ? head.fixed_gate : scalar_at(head.g.at(token), head.g.dtype);
-      for (std::size_t c = 0; c < padded; c += N) hn::Store(hn::Set(d, g), d, buffer + c);
+      for (std::size_t c = 0; c < width; c += N) hn::Store(hn::Set(d, g), d, buffer + c);
       if (call.gate == Gate::given) return buffer;
     }
     const bool bounded = call.gate == Gate::bounded;
     const VF rate = hn::Set(d, bounded ? head.gate_rate * kLog2e : -head.gate_rate);
-    for (std::size_t c = 0; c < padded; c += N) {
+    for (std::size_t c = 0; c < width; c += N) {
       VF x = hn::Load(d, buffer + c);
       if (bias) x = hn::Add(x, hn::Load(d, bias + c));
       const VF log2_decay =
@@ -48,7 +49,7 @@ struct TokenReader {
                   : hn::Mul(rate, softplus2(d, hn::Mul(x, hn::Set(d, kLog2e))));
       hn::Store(log2_decay, d, buffer + c);
     }
-    for (std::size_t c = K; c < padded; ++c) buffer[c] = 0.f;
+    for (std::size_t c = K; c < width; ++c) buffer[c] = 0.f;
     return buffer;
   }
 

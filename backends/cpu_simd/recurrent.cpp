@@ -316,7 +316,7 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
     if (call.rule == Rule::delta) reader.betas(token, static_cast<std::size_t>(count), beta);
     for (int t = 0; t < count; ++t) {
       const float *q = reader.q_row(token + t, w.q_buffer), *k = reader.k_row(token + t, w.k_buffer);
-      prepare_step(d, call.rule, q, k, reader.gate_row(token + t, w.g_buffer), reader.gate_unit(),
+      prepare_step(d, call.rule, q, k, reader.gate_row(token + t, w.g_buffer, w.channels), reader.gate_unit(),
                    reader.norm_factor(q) * call.scale, reader.norm_factor(k), beta[t], w.channels,
                    w.steps[t]);
       const std::size_t at = static_cast<std::size_t>(t) * w.columns;

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "fla/dispatch/observe/explain.h"
 #include "fla/ops/ops.h"
 #include "fla/ops/recurrence/call_of.h"
 #include "tools/cases/accuracy.h"
@@ -111,6 +114,65 @@ void expect_all(Function<Args> door, Function<Args> chunk, Function<Args> recurr
   }
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
+
+/// What gates may be: nearly none, ordinary ones, some that leave nothing in a few tokens or at once, and
+/// such that let the state grow.
+const std::pair<const char*, float (*)(fla::cases::Random&)> kGates[] = {
+    {"slow", [](fla::cases::Random& random) { return -0.01f * random.uniform(); }},
+    {"ordinary", [](fla::cases::Random& random) { return -5 * random.uniform(); }},
+    {"strong", [](fla::cases::Random& random) { return -125 * random.uniform(); }},
+    {"resets", [](fla::cases::Random& random) { return random.chance(0.1f) ? -INFINITY : -0.01f; }},
+    {"growing", [](fla::cases::Random& random) { return 0.2f * random.uniform(); }},
+};
+
+template <class Args>
+void expect_any_gate(Function<Args> chunk, Function<Args> recurrent) {
+  if constexpr (requires(Args args) { args.g; }) {
+    Inputs inputs;
+    for (const auto& [name, gate] : kGates) {
+      fla::cases::Random random(13);
+      for (const Tensor& tensor : {inputs.gates, inputs.scalars}) {
+        for (std::int64_t i = 0; i < tensor.numel(); ++i) tensor.as<float>()[i] = gate(random);
+      }
+      expect_reference(inputs.call<Args>(), {chunk, recurrent}, name);
+    }
+  }
+}
+
+#define FLA_OP(NAME, ARGS)                                                        \
+  TEST(Family, NAME##_takes_any_gate) {                                           \
+    expect_any_gate<fla::ARGS>(&fla::chunk_##NAME, &fla::fused_recurrent_##NAME); \
+  }
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+
+TEST(Family, CpuSimdTakesEveryOpButTwo) {
+  const Inputs inputs;
+  const auto answer = []<class Args>(const Args& args) {
+    const fla::Explanation explanation = fla::explain(Args::kOp.name, Args::kOp.chunk, args);
+    for (const fla::Explanation::Row& row : explanation.rows) {
+      if (row.name == "cpu_simd") return row.state + (row.reason.empty() ? "" : ": " + row.reason);
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(answer(inputs.call<fla::GatedDeltaRuleArgs>()), "selected");
+  EXPECT_EQ(answer(inputs.call<fla::DeltaRuleArgs>()), "selected");
+  EXPECT_EQ(answer(inputs.call<fla::GlaArgs>()), "selected");
+  EXPECT_EQ(answer(inputs.call<fla::SimpleGlaArgs>()), "selected");
+  EXPECT_EQ(answer(inputs.call<fla::RetentionArgs>()), "selected");
+  EXPECT_EQ(answer(inputs.call<fla::LightningAttnArgs>()), "selected");
+  EXPECT_EQ(answer(inputs.call<fla::DplrDeltaRuleArgs>()), "none");
+  auto linear = inputs.call<fla::LinearAttnArgs>();
+  EXPECT_EQ(answer(linear), "selected");
+  linear.normalize = true;
+  EXPECT_EQ(answer(linear), "refused: does not normalize outputs");
+  auto gla = inputs.call<fla::GlaArgs>();
+  const Tensor wide = Tensor::zeros({1, Inputs::T, Inputs::HV, 2 * Inputs::K}, DType::f32);
+  gla.g = TensorView(
+      wide.data(), DType::f32, gla.g.shape(),
+      std::array<std::int64_t, 4>{wide.view().stride(0), wide.view().stride(1), wide.view().stride(2), 2});
+  EXPECT_EQ(answer(gla), "refused: requires contiguous channels in g, got stride 2");
+}
 
 /// A NaN in v at a token is in its column of the outputs from there on, and nowhere before.
 template <class Args>
