@@ -312,7 +312,7 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
   const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
   for (std::int64_t token = 0; token < head.tokens; token += kGroup) {
     const int count = static_cast<int>(std::min<std::int64_t>(kGroup, head.tokens - token));
-    HWY_ALIGN_MAX float beta[HWY_MAX(kGroup, kLanes)];
+    HWY_ALIGN_MAX float beta[HWY_MAX(kGroup, kLanes)] = {};
     if (call.rule == Rule::delta) reader.betas(token, static_cast<std::size_t>(count), beta);
     for (int t = 0; t < count; ++t) {
       const float *q = reader.q_row(token + t, w.q_buffer), *k = reader.k_row(token + t, w.k_buffer);

@@ -34,7 +34,7 @@ class Callers {
         const auto reference = fla::cases::kda_reference(call.args);
         while (!stop_) {
           for (const auto& [name, run] : fla_test::kEveryWay) {
-            gate_.pass([&] {
+            gate_.pass([&, run = run] {
               if (!disagreement(run(call.args), reference, call.args).empty()) ++wrong_;
             });
             ++calls_;
