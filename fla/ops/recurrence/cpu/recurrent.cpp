@@ -14,8 +14,8 @@ void run_tokens(const Head& head, float* memory) {
   for (std::int64_t begin = 0; begin < head.tokens(); begin += Head::kBlock) {
     const Head::Block block = head.load_block(begin);
     for (std::int64_t t = 0; t < block.count; ++t) {
-      const Token token{block.q + t * K, block.k + t * K, block.v + t * V, block.g + t * K,
-                        block.beta[t],   block.a + t * K, block.b + t * K};
+      Token token{block.q + t * K, block.k + t * K, block.v + t * V, block.g + t * K, block.beta[t]};
+      if constexpr (rule == Rule::low_rank) token.a = block.a + t * K, token.b = block.b + t * K;
       recurrent_step<rule>(K, V, token, call.scale, head.state(), u, o);
       head.store_output(block, t, o);
     }

@@ -13,7 +13,7 @@ namespace fla::recurrence {
 struct Token {
   const float *q, *k, *v, *g;
   float beta;
-  const float *a, *b;
+  const float *a = nullptr, *b = nullptr;
 };
 
 /// row += x^T S
