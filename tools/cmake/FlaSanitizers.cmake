@@ -8,7 +8,8 @@ add_link_options(-fsanitize=${FLA_SANITIZE})
 # and the tests of the others are not looked at for leaks.
 set(runner env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0)
 if(FLA_SANITIZE MATCHES address)
-  set(FLA_LEAK_RUNNER env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1)
+  set(FLA_LEAK_RUNNER env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
+      LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/leak_sanitizer.supp)
   set(FLA_LEAK_TESTS bad_plugins_test cases_test common_test core_test dispatch_test kda_memory_test kda_test
                      kda_threads_test logging_test)
 endif()
