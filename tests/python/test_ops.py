@@ -77,6 +77,21 @@ def test_what_is_wrong_is_refused_by_name(name, options, words):
         getattr(fla_cpp, name)(*CALL, **options)
 
 
+def test_rwkv7_is_dplr_under_its_names():
+    from fla_cpp.ops.rwkv7 import chunk_rwkv7, fused_recurrent_rwkv7
+
+    random = np.random.default_rng(3)
+    r, k, v, a, b = (0.3 * random.standard_normal((1, 5, 2, 8)).astype(np.float32) for _ in range(5))
+    w = -random.random((1, 5, 2, 8)).astype(np.float32)
+    o, state = fla_cpp.dplr_delta_rule(r, k, v, a, b, w, scale=1.0, output_final_state=True)
+    for result in (
+        chunk_rwkv7(r, w, k, v, a, b, output_final_state=True),
+        fused_recurrent_rwkv7(r=r, w=w, k=k, v=v, a=a, b=b, scale=1.0),
+    ):
+        assert error(result[0], o) < 1e-6 and error(result[1], state) < 1e-6
+    assert fla_cpp.explain(chunk_rwkv7, r, w, k, v, a, b).op == "dplr_delta_rule"
+
+
 def test_linear_attention_is_normalized_where_that_library_does():
     o, _ = fla_cpp.chunk_linear_attn(*CALL)
     assert np.allclose(o, 1)  # all values are 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fla_cpp import _compatibility, _fla_cpp
 
-FUNCTIONS = {function["name"]: function for function in _fla_cpp.functions()}
+FUNCTIONS = {function["name"]: function for function in _compatibility.with_aliases(_fla_cpp.functions())}
 by_name = pytest.mark.parametrize("name", FUNCTIONS)
 
 
@@ -20,7 +20,7 @@ def parameters(name):
 
 def test_every_op_has_its_functions():
     ops = ["kda", "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn", "linear_attn"]
-    ops.append("dplr_delta_rule")
+    ops += ["dplr_delta_rule", "rwkv7"]
     assert list(FUNCTIONS) == [name for op in ops for name in (op, f"chunk_{op}", f"fused_recurrent_{op}")]
     assert set(FUNCTIONS) <= set(fla_cpp.__all__)
 

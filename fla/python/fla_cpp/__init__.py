@@ -14,7 +14,7 @@ if "t" in getattr(sys, "abiflags", ""):
         f"({sys.implementation.cache_tag}{sys.abiflags}); use the build without the letter t"
     )
 
-from fla_cpp import _fla_cpp, _signatures
+from fla_cpp import _compatibility, _fla_cpp, _signatures
 from fla_cpp._fla_cpp import (
     BackendCounters,
     BackendError,
@@ -45,7 +45,7 @@ from fla_cpp._fla_cpp import (
     why_no_cuda_device,
 )
 
-_functions = {function["name"]: function for function in _fla_cpp.functions()}
+_functions = {function["name"]: function for function in _compatibility.with_aliases(_fla_cpp.functions())}
 _values = {}
 globals().update({name: _signatures.make(function) for name, function in _functions.items()})
 
@@ -58,7 +58,7 @@ def explain(function, /, *args, **kwargs):
         raise InvalidArgument(f"function: expected one of {', '.join(_functions)}, got {name!r}")
     if name not in _values:
         _values[name] = _signatures.make_values(_functions[name])
-    return _fla_cpp.explain(name, _values[name](*args, **kwargs))
+    return _fla_cpp.explain(_functions[name]["target"], _values[name](*args, **kwargs))
 
 
 def set_policy(**settings):

@@ -39,11 +39,29 @@ POSITIONS = {
     ),
     "fused_recurrent_dplr_delta_rule": f"q k v a b gk{_STATES} reverse cu_seqlens",
 }
+POSITIONS |= {
+    "chunk_rwkv7": (
+        f"r w k v a b{_STATES} cu_seqlens cu_seqlens_cpu safe_gate chunk_size disable_recompute cp_context lower_bound"
+    ),
+    "fused_recurrent_rwkv7": f"r w k v a b{_STATES} cu_seqlens",
+}
 # A front door takes what the chunked function takes: either can stand for the other.
 POSITIONS |= {name[len("chunk_") :]: order for name, order in POSITIONS.items() if name.startswith("chunk_")}
 
 # Defaults that are not the table's.
-DEFAULTS = {"chunk_linear_attn": {"normalize": "True"}, "linear_attn": {"normalize": "True"}}
+DEFAULTS = {
+    "chunk_linear_attn": {"normalize": "True"},
+    "linear_attn": {"normalize": "True"},
+    "chunk_rwkv7": {"scale": "1.0"},
+    "rwkv7": {"scale": "1.0"},
+    "fused_recurrent_rwkv7": {"output_final_state": "True"},
+}
+
+# Functions that are others under names of their own, for them and for some of their arguments.
+ALIASES = {
+    f"{prefix}rwkv7": (f"{prefix}dplr_delta_rule", {"q": "r", "g": "w"})
+    for prefix in ("", "chunk_", "fused_recurrent_")
+}
 
 # Arguments that no table has: their default and what is made of them. An empty statement: they change nothing here.
 # "function.argument" is that of one function, "op." of all functions of an op.
@@ -89,6 +107,17 @@ KEYWORDS = {
     "fused_recurrent_kda": ("transpose_state_layout",),
 }
 KEYWORDS["kda"] = KEYWORDS["chunk_kda"]
+
+
+def with_aliases(functions):
+    """The extension's functions, and those that are called otherwise; `target` is the name of the one that runs."""
+    functions = [function | {"target": function["name"]} for function in functions]
+    found = {function["name"]: function for function in functions}
+    for name, (target, names) in ALIASES.items():
+        table = [row | {"name": names.get(row["name"], row["name"])} for row in found[target]["table"]]
+        doc = f"RWKV-7: {target} under its names."
+        functions.append(found[target] | {"name": name, "table": table, "doc": doc})
+    return functions
 
 
 def extra(op, function, name):

@@ -131,7 +131,7 @@ def make(function):
     made = _compiled(
         function,
         name,
-        [f"if _tracing(): return _through_torch({name!r}, (VALUES))", f"return _call_{name}(VALUES)"],
+        [f"if _tracing(): return _through_torch({function['target']!r}, (VALUES))", f"return _call_{name}(VALUES)"],
     )
     made.__module__ = "fla_cpp"
     made.__doc__ = documentation(function)

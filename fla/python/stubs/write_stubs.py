@@ -4,7 +4,7 @@ building, with the module that was built in PYTHONPATH."""
 import sys
 from pathlib import Path
 
-from fla_cpp import _fla_cpp, _signatures
+from fla_cpp import _compatibility, _fla_cpp, _signatures
 
 TYPES = {"tensor": "_Array", "output": "_Array", "index": "Any", "number": "float", "flag": "bool"}
 
@@ -39,7 +39,7 @@ def stub(function):
 
 def main():
     template, output = map(Path, sys.argv[1:])
-    functions = "\n".join(map(stub, _fla_cpp.functions()))
+    functions = "\n".join(map(stub, _compatibility.with_aliases(_fla_cpp.functions())))
     output.write_text(template.read_text().replace("@functions@", functions))
 
 

@@ -20,16 +20,16 @@ class _Ops(types.ModuleType):
 def _fill():
     package = sys.modules[__name__]
     package.__class__ = _Ops
-    for function in _fla_cpp.functions():
-        made = getattr(fla_cpp, function["name"])
-        if function["name"] != function["op"]:  # a front door would hide its op's module
-            setattr(package, function["name"], made)
-        for path in {function["op"], _PATHS.get(function["op"], function["op"])}:
-            name = f"{__name__}.{path}"
-            if name not in sys.modules:
-                sys.modules[name] = types.ModuleType(name, f"{function['op']} of fla_cpp.")
-                setattr(package, path, sys.modules[name])
-            setattr(sys.modules[name], function["name"], made)
+    for name, function in fla_cpp._functions.items():
+        op = name.removeprefix("chunk_").removeprefix("fused_recurrent_")
+        if name != op:  # a front door would hide its op's module
+            setattr(package, name, getattr(fla_cpp, name))
+        for path in {op, _PATHS.get(op, op)}:
+            module = f"{__name__}.{path}"
+            if module not in sys.modules:
+                sys.modules[module] = types.ModuleType(module, f"{op} of fla_cpp.")
+                setattr(package, path, sys.modules[module])
+            setattr(sys.modules[module], name, getattr(fla_cpp, name))
 
 
 _fill()
