@@ -4,15 +4,17 @@
 #include "backends/cuda_decode/early_launch.cuh"
 #include "fla/ops/common/cuda/elements.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
-#include "fla/ops/kda/cuda/gates.cuh"
-#include "fla/ops/kda/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/gates.cuh"
+#include "fla/ops/recurrence/cuda/host_indices.cuh"
 
 /// One token for every sequence: the state is read once and written once, and everything else is hidden under
 /// that.
 ///
-///     S <- diag(a) S      u = beta (v - k^T S)      S <- S + k u^T      o = q^T S = q^T (a S) + (q^T k) u
+///     S <- diag(d) S      u = beta (v - k^T S)      S <- S + k u^T      o = q^T S = q^T (d S) + (q^T k) u
 ///
-/// The last form needs no sum over the new state, so both sums are taken in one pass over the old one.
+/// The last form needs no sum over the new state, so both sums are taken in one pass over the old one. With
+/// Rule::additive u is v. With Rule::low_rank the sum that is not q's is w = a^T S, of the old state, and
+/// S <- diag(d) S + k v^T + b w^T.
 ///
 ///     block    16 KiB of one head's state: all keys of some values; 128 threads, all loads under way at once
 ///     thread   8 loads of 16 bytes, kept in registers until they are stored again
@@ -89,16 +91,24 @@ inline constexpr int kLoads = K * sizeof(State) >= 256 ? 8 : 4;
 template <class State, int K>
 inline constexpr int kTile = kLoads<State, K>* kThreads* kVector<State> / K;
 
+constexpr int kSums = 4;
+
 template <int K, int tile>
 struct TokenMemory {
-  alignas(16) float qa[K], ka[K], k[K], a[K];  // q and k without norm or scale; qa and ka times the decay
+  // q and k without norm or scale; qd times the decay. x: the factor of the other sum, kd or a.
+  alignas(16) float qd[K], x[K], k[K], d[K];
   alignas(16) float v[tile];
-  float sums[3][kWarps];  // q^T q, k^T k, q^T k, a warp's share
+  float sums[kSums][kWarps];  // q^T q, k^T k, q^T k, and with Rule::low_rank q^T b, a warp's share
+};
+template <int K, int tile>
+struct PairMemory : TokenMemory<K, tile> {
+  alignas(16) float b[K];
 };
 
 /// The numbers that are the same for the whole head.
 struct Factors {
-  float q, k, qk, beta;  ///< q = scale / |q|, k = 1 / |k|, qk = q^T k with both
+  float q, k, qk, qb, beta;  ///< q = scale / |q|, k = 1 / |k|, qk = q^T k with both, qb = q^T b with q's
+  float divisor;             ///< of the output, with normalize
 };
 
 /// One vector a head: strides in 32 bits, for addresses take longer than anything else here.
@@ -117,9 +127,13 @@ struct Source {
 /// What is left of a call for one token.
 struct DecodeCall {
   int group, V;
-  Source q, k, v, g, beta, o, A_log, dt_bias;
-  float scale, lower_bound;
+  Source q, k, v, g, beta, a, b, o, A_log, dt_bias;
+  float scale, lower_bound, head_slope;
   Gate gate;
+  GateKind gate_kind;
+  Rule rule;
+  HeadGate head_gate;
+  bool normalize;
   bool l2norm, beta_sigmoid, neg_eigval;
   States initial_state, final_state;
   Indices read_slots, write_slots;
@@ -139,7 +153,7 @@ __device__ float value_of(std::uint32_t bits, const Source& source) {
 }
 
 /// Sends for this thread's channel and value; finish() waits for them and puts them into shared memory.
-template <Inputs inputs, int K, int tile>
+template <Inputs inputs, bool low_rank, int K, int tile>
 class TokenVectors {
  public:
   __device__ TokenVectors(const DecodeCall& call, unsigned n, unsigned head, unsigned first_value) {
@@ -148,19 +162,24 @@ class TokenVectors {
     if (i < K) {
       q_ = fetch<inputs>(call.q, call.q.at(n, key_head, i));
       k_ = fetch<inputs>(call.k, call.k.at(n, key_head, i));
-      g_ = fetch<inputs>(call.g, call.g.at(n, head, i));
+      if (call.g.data) g_ = fetch<inputs>(call.g, call.g.at(n, head, i));
+      if constexpr (low_rank) {
+        a_ = fetch<inputs>(call.a, call.a.at(n, key_head, i));
+        b_ = fetch<inputs>(call.b, call.b.at(n, key_head, i));
+      }
       if (call.gate != Gate::given) {
         if (call.dt_bias.data) bias_ = fetch<Inputs::any>(call.dt_bias, call.dt_bias.at(0, head, i));
         if (call.A_log.data) rate_ = fetch<Inputs::any>(call.A_log, call.A_log.at(0, head, 0));
       }
     }
     if (i < tile) v_ = fetch<inputs>(call.v, call.v.at(n, head, first_value + i));
-    beta_ = fetch<inputs>(call.beta, call.beta.at(n, head, 0));
+    if (call.beta.data) beta_ = fetch<inputs>(call.beta, call.beta.at(n, head, 0));
   }
 
-  __device__ Factors finish(const DecodeCall& call, TokenMemory<K, tile>& memory) const {
+  template <class Memory>
+  __device__ Factors finish(const DecodeCall& call, int head, Memory& memory) const {
     const int i = threadIdx.x;
-    float q = 0, k = 0;
+    float q = 0, k = 0, b = 0;
     if (i < K) {
       q = value_of<inputs>(q_, call.q), k = value_of<inputs>(k_, call.k);
       float g[1] = {value_of<inputs>(g_, call.g)}, bias[1] = {0}, rate = 1;
@@ -168,32 +187,44 @@ class TokenVectors {
         if (call.dt_bias.data) bias[0] = value_of<Inputs::any>(bias_, call.dt_bias);
         if (call.A_log.data) rate = __expf(value_of<Inputs::any>(rate_, call.A_log));
       }
-      log2_decays(call, rate, bias, g);
-      const float a = exp2_decay(g[0]);
-      memory.qa[i] = q * a, memory.ka[i] = k * a, memory.k[i] = k, memory.a[i] = a;
+      if (call.g.data)
+        log2_decays(call, rate, bias, g);
+      else
+        g[0] = head_log2_decay(call, head);
+      const float d = exp2_decay(g[0]);
+      memory.qd[i] = q * d, memory.k[i] = k, memory.d[i] = d;
+      if constexpr (low_rank) {
+        b = value_of<inputs>(b_, call.b);
+        memory.x[i] = value_of<inputs>(a_, call.a), memory.b[i] = b;
+      } else {
+        memory.x[i] = k * d;
+      }
     }
     if (i < tile) memory.v[i] = value_of<inputs>(v_, call.v);
-    const float sums[3] = {reduce(q * q), reduce(k * k), reduce(q * k)};
+    float sums[kSums] = {reduce(q * q), reduce(k * k), reduce(q * k)};
+    if constexpr (low_rank) sums[3] = reduce(q * b);
+    constexpr int kUsed = low_rank ? 4 : 3;
     if (i % 32 == 0) {
 #pragma unroll
-      for (int s = 0; s < 3; ++s) memory.sums[s][i / 32] = sums[s];
+      for (int s = 0; s < kUsed; ++s) memory.sums[s][i / 32] = sums[s];
     }
     __syncthreads();
-    float all[3] = {};
+    float all[kSums] = {};
 #pragma unroll
-    for (int s = 0; s < 3; ++s) {
+    for (int s = 0; s < kUsed; ++s) {
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) all[s] += memory.sums[s][w];
     }
-    Factors factors{
-        .q = call.scale, .k = 1, .qk = 0, .beta = beta_of(call, value_of<inputs>(beta_, call.beta))};
+    Factors factors{.q = call.scale, .k = 1, .qk = 0, .qb = 0, .beta = 0, .divisor = 1};
+    if (call.beta.data) factors.beta = beta_of(call, value_of<inputs>(beta_, call.beta));
     if (call.l2norm) factors.q *= rsqrtf(all[0] + 1e-6f), factors.k = rsqrtf(all[1] + 1e-6f);
-    factors.qk = all[2] * factors.q * factors.k;
+    factors.qk = all[2] * factors.q * factors.k, factors.qb = all[3] * factors.q;
+    if (call.normalize) factors.divisor = factors.qk + 1e-10f;
     return factors;
   }
 
  private:
-  std::uint32_t q_, k_, g_, v_, beta_, bias_, rate_;
+  std::uint32_t q_, k_, g_, v_, beta_, a_, b_, bias_, rate_;
 };
 
 /// Blocks that a multiprocessor holds at once: as many as the registers that wait for loads allow.
@@ -206,12 +237,12 @@ inline constexpr int kResident = sizeof(State) == 4 || !v_first ? 7 : 6;
 template <class State, bool v_first>
 inline constexpr bool kStateFirst = sizeof(State) == 2 && !v_first;
 
-template <Inputs inputs, class State, int K, bool v_first>
+template <Inputs inputs, class State, int K, bool v_first, bool low_rank>
 __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     decode(const __grid_constant__ DecodeCall call, std::int64_t first_sequence) {
   constexpr int kVec = kVector<State>, loads = kLoads<State, K>, tile = kTile<State, K>;
   constexpr int kLanes = (v_first ? K : tile) / kVec, kRows = 32 / kLanes;  // of a warp's load
-  __shared__ TokenMemory<K, tile> memory;
+  __shared__ std::conditional_t<low_rank, PairMemory<K, tile>, TokenMemory<K, tile>> memory;
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_value = blockIdx.x * tile, head = blockIdx.y;
@@ -247,98 +278,123 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     for (int i = 0; i < loads; ++i) bits[i] = from[i * row_step];
   };
   if constexpr (kStateFirst<State, v_first>) fetch_state();
-  const TokenVectors<inputs, K, tile> vectors(call, n, head, first_value);
+  const TokenVectors<inputs, low_rank, K, tile> vectors(call, n, head, first_value);
   if constexpr (!kStateFirst<State, v_first>) fetch_state();
-  const Factors factors = vectors.finish(call, memory);
+  const Factors factors = vectors.finish(call, head, memory);
   const bool writes = call.final_state.data && slots.write >= 0;
+  const float x_factor = low_rank ? 1 : factors.k;
+  // What is added to the state beside k: of the sum with x, and of the value.
+  struct Added {
+    float u, w;  ///< times k, times b
+  };
+  const auto added = [&](float x_sum, float v) -> Added {
+    if constexpr (low_rank) return {v, x_sum};
+    return {call.rule == Rule::delta ? factors.beta * (v - x_sum) : v, 0};
+  };
+  const auto output = [&](float q_sum, const Added& add) {
+    float o = q_sum + factors.qk * add.u;
+    if constexpr (low_rank) o += factors.qb * add.w;
+    return call.normalize ? o / factors.divisor : o;
+  };
 
   if constexpr (v_first) {
-    float ka[kVec], qa[kVec], k_sum[loads] = {}, q_sum[loads] = {};
-    read(memory.ka + column, factors.k, ka);
-    read(memory.qa + column, factors.q, qa);
+    float x[kVec], qd[kVec], x_sum[loads] = {}, q_sum[loads] = {};
+    read(memory.x + column, x_factor, x);
+    read(memory.qd + column, factors.q, qd);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
 #pragma unroll
       for (int e = 0; e < kVec; ++e) {
         const float s = element<State>(bits[i], e);
-        k_sum[i] += ka[e] * s;
-        q_sum[i] += qa[e] * s;
+        x_sum[i] += x[e] * s;
+        q_sum[i] += qd[e] * s;
       }
     }
-    reduce_scatter<kLanes, 1>(k_sum);
+    reduce_scatter<kLanes, 1>(x_sum);
     reduce_scatter<kLanes, 1>(q_sum);
     static_assert(kLanes >= loads);  // so that a lane is left with one sum
     constexpr int kCopies = kLanes / loads;
     const int mine = row(lane % kLanes / kCopies);
-    const float u = factors.beta * (memory.v[mine] - k_sum[0]);
-    if (lane % kCopies == 0) put_o(mine, q_sum[0] + factors.qk * u);
+    const Added add = added(x_sum[0], memory.v[mine]);
+    if (lane % kCopies == 0) put_o(mine, output(q_sum[0], add));
     if (!writes) return;
     uint4* const to = first_row(call.final_state, slots.write);
-    const float held[1] = {u};
-    float k[kVec], a[kVec];
+    const float held_u[1] = {add.u}, held_w[1] = {add.w};
+    float k[kVec], d[kVec], b[kVec];
     read(memory.k + column, factors.k, k);
-    read(memory.a + column, 1, a);
+    read(memory.d + column, 1, d);
+    if constexpr (low_rank) read(memory.b + column, 1, b);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
-      const float ui = from_owner<kLanes, 1, loads>(held, i);
+      const float u = from_owner<kLanes, 1, loads>(held_u, i);
+      float w = 0;
+      if constexpr (low_rank) w = from_owner<kLanes, 1, loads>(held_w, i);
       forget<State>(bits[i]);
       float s[kVec];
 #pragma unroll
-      for (int e = 0; e < kVec; ++e) s[e] = a[e] * element<State>(bits[i], e) + k[e] * ui;
+      for (int e = 0; e < kVec; ++e) {
+        s[e] = d[e] * element<State>(bits[i], e) + k[e] * u;
+        if constexpr (low_rank) s[e] += b[e] * w;
+      }
       to[i * row_step] = pack<State>(s);
     }
   } else {
-    __shared__ alignas(16) float k_part[kWarps][tile], q_part[kWarps][tile];
-    float k_sum[kVec] = {}, q_sum[kVec] = {};
+    __shared__ alignas(16) float x_part[kWarps][tile], q_part[kWarps][tile];
+    float x_sum[kVec] = {}, q_sum[kVec] = {};
     {
-      float ka[loads], qa[loads];
-      read(memory.ka + row(0), factors.k, ka);
-      read(memory.qa + row(0), factors.q, qa);
+      float x[loads], qd[loads];
+      read(memory.x + row(0), x_factor, x);
+      read(memory.qd + row(0), factors.q, qd);
 #pragma unroll
       for (int i = 0; i < loads; ++i) {
 #pragma unroll
         for (int e = 0; e < kVec; ++e) {
           const float s = element<State>(bits[i], e);
-          k_sum[e] += ka[i] * s;
-          q_sum[e] += qa[i] * s;
+          x_sum[e] += x[i] * s;
+          q_sum[e] += qd[i] * s;
         }
       }
     }
-    reduce_scatter<kRows, kLanes>(k_sum);
+    reduce_scatter<kRows, kLanes>(x_sum);
     reduce_scatter<kRows, kLanes>(q_sum);
     static_assert(kVec >= kRows);
     constexpr int kHeld = kVec / kRows;
 #pragma unroll
     for (int j = 0; j < kHeld; ++j) {
       const int value = column + lane / kLanes * kHeld + j;
-      k_part[warp][value] = k_sum[j], q_part[warp][value] = q_sum[j];
+      x_part[warp][value] = x_sum[j], q_part[warp][value] = q_sum[j];
     }
     __syncthreads();
-    const auto u_of = [&](int value) {
+    const auto added_to = [&](int value) {
       float sum = 0;
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) sum += k_part[w][value];
-      return factors.beta * (memory.v[value] - sum);
+      for (int w = 0; w < kWarps; ++w) sum += x_part[w][value];
+      return added(sum, memory.v[value]);
     };
     if (const int value = threadIdx.x; value < tile) {
       float sum = 0;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) sum += q_part[w][value];
-      put_o(value, sum + factors.qk * u_of(value));
+      put_o(value, output(sum, added_to(value)));
     }
     if (!writes) return;
     uint4* const to = first_row(call.final_state, slots.write);
-    float u[kVec], k[loads], a[loads];
+    Added add[kVec];
+    float k[loads], d[loads], b[loads];
 #pragma unroll
-    for (int e = 0; e < kVec; ++e) u[e] = u_of(column + e);
+    for (int e = 0; e < kVec; ++e) add[e] = added_to(column + e);
     read(memory.k + row(0), factors.k, k);
-    read(memory.a + row(0), 1, a);
+    read(memory.d + row(0), 1, d);
+    if constexpr (low_rank) read(memory.b + row(0), 1, b);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
       forget<State>(bits[i]);
       float s[kVec];
 #pragma unroll
-      for (int e = 0; e < kVec; ++e) s[e] = a[i] * element<State>(bits[i], e) + k[i] * u[e];
+      for (int e = 0; e < kVec; ++e) {
+        s[e] = d[i] * element<State>(bits[i], e) + k[i] * add[e].u;
+        if constexpr (low_rank) s[e] += b[i] * add[e].w;
+      }
       to[i * row_step] = pack<State>(s);
     }
   }
@@ -355,13 +411,13 @@ Source source_of(const Parameters& parameters) {
 }
 
 /// Launches on some of the sequences at a time, as many as a grid holds.
-template <Inputs inputs, class State, int K, bool v_first>
+template <Inputs inputs, class State, int K, bool v_first, bool low_rank>
 cudaError_t launch_all(const DecodeCall& call, std::int64_t N, int HV, bool early, cudaStream_t stream) {
   for (std::int64_t first = 0; first < N; first += kMostBlocks) {
     const dim3 grid(static_cast<unsigned>(call.V / kTile<State, K>), static_cast<unsigned>(HV),
                     static_cast<unsigned>(std::min(kMostBlocks, N - first)));
     const cudaError_t error =
-        launch_early(decode<inputs, State, K, v_first>, grid, kThreads, early, stream, call, first);
+        launch_early(decode<inputs, State, K, v_first, low_rank>, grid, kThreads, early, stream, call, first);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
@@ -375,7 +431,8 @@ cudaError_t with_flag(bool flag, Body&& body) {
 
 }  // namespace
 
-cudaError_t launch_decode(const RecurrenceCall& given, void* workspace, bool early, cudaStream_t stream) {
+cudaError_t launch_decode(const RecurrenceCall& given, const LowRankPair& pair, void* workspace, bool early,
+                          cudaStream_t stream) {
   RecurrenceCall placed = given;
   if (const cudaError_t error = place_host_indices(placed, workspace, stream); error != cudaSuccess)
     return error;
@@ -386,12 +443,19 @@ cudaError_t launch_decode(const RecurrenceCall& given, void* workspace, bool ear
                         .v = source_of(given.v),
                         .g = source_of(given.g),
                         .beta = source_of(given.beta),
+                        .a = source_of(pair.a),
+                        .b = source_of(pair.b),
                         .o = source_of(given.o),
                         .A_log = source_of(given.A_log),
                         .dt_bias = source_of(given.dt_bias),
                         .scale = given.scale,
                         .lower_bound = given.lower_bound,
+                        .head_slope = given.head_slope,
                         .gate = given.gate,
+                        .gate_kind = given.gate_kind,
+                        .rule = given.rule,
+                        .head_gate = given.head_gate,
+                        .normalize = given.normalize,
                         .l2norm = given.l2norm,
                         .beta_sigmoid = given.beta_sigmoid,
                         .neg_eigval = given.neg_eigval,
@@ -400,18 +464,19 @@ cudaError_t launch_decode(const RecurrenceCall& given, void* workspace, bool ear
                         .read_slots = placed.read_slots,
                         .write_slots = placed.write_slots};
   bool all_bf16 = true;
-  for (const Rows* rows : {&given.q, &given.k, &given.v, &given.g, &given.beta, &given.o}) {
-    all_bf16 &= rows->dtype == DType::bf16;
-  }
+  for (const Rows* rows : {&given.q, &given.k, &given.v, &given.g, &given.beta, &pair.a, &pair.b, &given.o})
+    all_bf16 &= !rows->data || rows->dtype == DType::bf16;
   const States& states = given.initial_state.data ? given.initial_state : given.final_state;
   return with_flag(all_bf16, [&]<bool bf16_inputs>(std::bool_constant<bf16_inputs>) {
     return with_flag(states.dtype == DType::bf16, [&]<bool bf16_state>(std::bool_constant<bf16_state>) {
       return with_flag(given.K == 128, [&]<bool wide>(std::bool_constant<wide>) {
         return with_flag(states.key == 1, [&]<bool v_first>(std::bool_constant<v_first>) {
-          using State = std::conditional_t<bf16_state, __nv_bfloat16, float>;
-          constexpr Inputs inputs = bf16_inputs ? Inputs::bf16 : Inputs::any;
-          return launch_all < inputs, State, wide ? 128 : 64,
-                 v_first > (call, given.N, given.HV, early, stream);
+          return with_flag(given.rule == Rule::low_rank, [&]<bool low_rank>(std::bool_constant<low_rank>) {
+            using State = std::conditional_t<bf16_state, __nv_bfloat16, float>;
+            constexpr Inputs inputs = bf16_inputs ? Inputs::bf16 : Inputs::any;
+            return launch_all<inputs, State, (wide ? 128 : 64), v_first, low_rank>(call, given.N, given.HV,
+                                                                                   early, stream);
+          });
         });
       });
     });

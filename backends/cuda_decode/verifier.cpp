@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "fla/ops/kda/cuda/index_workspace.h"
-#include "fla/ops/kda/cuda/verdicts.h"
+#include "fla/ops/recurrence/cuda/index_workspace.h"
+#include "fla/ops/recurrence/cuda/verdicts.h"
 
 namespace fla::cuda_decode {
 namespace {
@@ -17,9 +17,10 @@ bool fits(std::int64_t size, std::int64_t stride) {
   return size <= 1 || (stride >= 0 && stride <= std::numeric_limits<std::uint32_t>::max());
 }
 
-Verdict verify_strides(const char* name, const TensorView& tensor, std::initializer_list<int> axes) {
-  for (const int axis : axes) {
-    FLA_REFUSE_IF(!fits(tensor.size(axis), tensor.stride(axis)),
+/// Of every axis but that of tokens, of which there is one.
+Verdict verify_strides(const char* name, const TensorView& tensor) {
+  for (int axis = 0; axis < tensor.rank(); ++axis) {
+    FLA_REFUSE_IF((axis != 1 || tensor.rank() < 3) && !fits(tensor.size(axis), tensor.stride(axis)),
                   "requires strides from 0 to 2^32-1 in {}, got {}", name, tensor.stride(axis));
   }
   return accept();
@@ -40,21 +41,20 @@ Verdict verify_state(const char* name, const TensorView& state) {
   return accept();
 }
 
-Verdict verify_vectors(const KdaArgs& args) {
-  FLA_VERIFY(verify_strides("q", args.q, {0, 2, 3}));
-  FLA_VERIFY(verify_strides("k", args.k, {0, 2, 3}));
-  FLA_VERIFY(verify_strides("v", args.v, {0, 2, 3}));
-  FLA_VERIFY(verify_strides("g", args.g, {0, 2, 3}));
-  FLA_VERIFY(verify_strides("beta", args.beta, {0, 2}));
-  if (args.out.defined()) {
-    FLA_VERIFY(verify_strides("out", args.out, {0, 2, 3}));
-  }
-  if (args.A_log.defined()) {
-    FLA_VERIFY(verify_strides("A_log", args.A_log, {0}));
-  }
-  if (const TensorView& bias = args.dt_bias; bias.defined() && bias.rank() == 2)
-    return verify_strides("dt_bias", bias, {0, 1});
-  if (const TensorView& bias = args.dt_bias; bias.defined()) {
+Verdict verify_vectors(const recurrence::Arguments& args) {
+  FLA_VERIFY(verify_strides("q", args.q));
+  FLA_VERIFY(verify_strides("k", args.k));
+  FLA_VERIFY(verify_strides("v", args.v));
+  FLA_VERIFY(verify_strides("g", args.g));
+  FLA_VERIFY(verify_strides("g_gamma", args.g_gamma));
+  FLA_VERIFY(verify_strides("beta", args.beta));
+  FLA_VERIFY(verify_strides("a", args.a));
+  FLA_VERIFY(verify_strides("b", args.b));
+  FLA_VERIFY(verify_strides("out", args.out));
+  FLA_VERIFY(verify_strides("A_log", args.A_log));
+  FLA_VERIFY(verify_strides("dt_bias", args.dt_bias));
+  if (const TensorView& bias = args.dt_bias;
+      bias.defined() && bias.rank() == 1 && args.op.gate == GateKind::channel) {
     // From one head to the next it is K strides.
     const std::int64_t K = args.q.size(3), stride = bias.stride(0);
     FLA_REFUSE_IF(stride < 0 || stride > std::numeric_limits<std::uint32_t>::max() / K,
@@ -65,7 +65,7 @@ Verdict verify_vectors(const KdaArgs& args) {
 
 }  // namespace
 
-std::size_t workspace_bytes(const KdaArgs& args) {
+std::size_t workspace_bytes(const recurrence::Arguments& args) {
   const auto on_host = [](const TensorView& indices) {
     return indices.defined() && indices.device().is_cpu();
   };
@@ -73,7 +73,7 @@ std::size_t workspace_bytes(const KdaArgs& args) {
                                on_host(args.state_write_indices));
 }
 
-Verdict verify(const KdaArgs& args, const CudaDevice* device) {
+Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
   FLA_REFUSE_IF(args.cu_seqlens.defined(),
                 "requires sequences that are not packed, got cu_seqlens of {} entries",

@@ -6,7 +6,7 @@
 #include "backends/flash_kda/launch.cuh"
 #include "backends/flash_kda/route.h"
 #include "backends/flash_kda/segment.cuh"
-#include "fla/ops/kda/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/host_indices.cuh"
 
 namespace fla::flash_kda {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fla/ops/kda/cuda/kda_call.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 /// kda's chunked forward pass on Hopper (sm_90a), for calls that the verifier accepts: K and V of 64 or 128;
 /// q, k, v, o all bf16 or all f16, g of that type or f32, states f32 in any layout. The state is kept in f32;
@@ -27,7 +27,7 @@ Route route_of(const RecurrenceCall& call, int processors, bool deterministic);
 /// Bytes that a call takes that way, at any address that is a multiple of 256.
 std::size_t workspace(const RecurrenceCall& call, const Route& route);
 
-/// Puts a call on a stream of the current device, under the contract of kda_call.h.
+/// Puts a call on a stream of the current device, under the contract of fla/ops/recurrence/cuda/kernels.h.
 cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspace, cudaStream_t stream);
 
 }  // namespace fla::flash_kda

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/flash_kda/ptx.cuh"
-#include "fla/ops/kda/cuda/kda_call.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 /// What the kernels of flash_kda are given, beyond the call itself: tensor maps, and who does what when.
 ///

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "fla/core/cuda_devices.h"
-#include "fla/ops/kda/cuda/verdicts.h"
 #include "fla/ops/kda/kda.h"
+#include "fla/ops/recurrence/cuda/verdicts.h"
 
 namespace fla::flash_kda {
 

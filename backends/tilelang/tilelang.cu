@@ -5,7 +5,7 @@
 #include "backends/tilelang/generated/instances.h"
 #include "backends/tilelang/sizes.h"
 #include "backends/tilelang/tilelang.h"
-#include "fla/ops/kda/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/host_indices.cuh"
 
 namespace fla::tilelang {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "fla/ops/kda/cuda/kda_call.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 /// kda's chunked forward pass by kernels written in TileLang, for calls that the verifier accepts: K = 64,
 /// 128 or 256, V a multiple of 64; q, k, v, o all bf16 or all f16; g, beta, A_log and dt_bias of that type or
@@ -22,8 +22,8 @@ std::string instances_of(const RecurrenceCall& call);
 /// Bytes that a call takes, at any address that is a multiple of 256.
 std::size_t workspace(const RecurrenceCall& call);
 
-/// Puts a call on a stream of the current device, under the contract of kda_call.h. Only the last kernel
-/// writes results.
+/// Puts a call on a stream of the current device, under the contract of fla/ops/recurrence/cuda/kernels.h.
+/// Only the last kernel writes results.
 cudaError_t launch(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
 
 }  // namespace fla::tilelang

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "backends/tilelang/sizes.h"
-#include "fla/ops/kda/cuda/verdicts.h"
+#include "fla/ops/recurrence/cuda/verdicts.h"
 
 namespace fla::tilelang {
 namespace {

@@ -8,15 +8,15 @@
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
 #include "tests/gpu/gpu.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/device_call.h"
 #include "tools/conformance/kda_agreement.h"
 
 /// Tests of one backend that takes chunk_kda on a GPU.
 namespace fla_test {
 
-using Errors = fla::cases::KdaErrors;
+using Errors = fla::cases::Errors;
 
 /// Tests that derive from its Fixture are reported as not run, with the reason, where the backend is not.
 template <const char* name>
@@ -39,9 +39,8 @@ struct ChunkBackend {
   }
 
   /// Its result on the host; it must take the call.
-  static fla::KdaResult result_of(
-      const fla::KdaArgs& host,
-      fla::conformance::DeviceCall::Indices indices = fla::conformance::DeviceCall::Indices::on_device) {
+  static fla::KdaResult result_of(const fla::KdaArgs& host, fla::conformance::DeviceIndices indices =
+                                                                fla::conformance::DeviceIndices::on_device) {
     const fla::ScopedPolicy required({.require = {{"kda", name}}});
     fla::conformance::DeviceCall call(host, kGpu, indices);
     fla::KdaResult result = call.bring_back(fla::chunk_kda(call.args()));
@@ -51,8 +50,8 @@ struct ChunkBackend {
 
   /// How far off float64 it is.
   static Errors errors_of(const fla::KdaArgs& host) {
-    const fla::cases::KdaReference reference = fla::cases::kda_reference(host);
-    return fla::cases::kda_errors(result_of(host), reference);
+    const fla::cases::Reference reference = fla::cases::reference_of(host);
+    return fla::cases::errors_of(result_of(host), reference);
   }
 };
 

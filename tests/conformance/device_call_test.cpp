@@ -22,6 +22,7 @@ using fla::cases::KdaCase;
 using fla::cases::make_kda_case;
 using fla::conformance::bytes_of;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla::conformance::LaidOut;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
@@ -96,7 +97,7 @@ TEST(DeviceCall, KeepsAStateThatIsUpdatedInPlaceInOnePlace) {
 TEST(DeviceCall, LeavesIndicesOnTheHostWhenAskedTo) {
   const KdaCase made = make_kda_case({.H = 1, .K = 8, .V = 8, .lengths = {3, 4}});
   const PooledCall pooled(made.args, {.writes = PooledCall::Writes::moved});
-  const DeviceCall there(pooled.args(), {}, DeviceCall::Indices::on_host);
+  const DeviceCall there(pooled.args(), {}, DeviceIndices::on_host);
   EXPECT_EQ(there.args().cu_seqlens.data(), pooled.args().cu_seqlens.data());
   EXPECT_EQ(there.args().state_indices.data(), pooled.args().state_indices.data());
   EXPECT_EQ(there.args().state_write_indices.data(), pooled.args().state_write_indices.data());

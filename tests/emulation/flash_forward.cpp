@@ -59,7 +59,7 @@ class Placed {
 
   /// Whether nothing was written that no call writes: columns beside the heads, tokens after the sequences,
   /// slots that nobody writes.
-  bool is_clean(const cases::KdaReference& reference) const {
+  bool is_clean(const cases::Reference& reference) const {
     const TensorView& o = result_.o;
     for (std::int64_t b = 0; b < o.size(0); ++b)
       for (std::int64_t t = 0; t < tokens_; ++t)
@@ -290,8 +290,8 @@ ForwardResult run(const Forward& forward, const Options& options) {
   const KdaResult outputs = placed.result();
   if (!options.without && !options.wrong_parity && forward.cu_seqlens.empty() &&
       forward.state_indices.empty()) {
-    const cases::KdaReference reference = cases::kda_reference(made.args);
-    result.errors = cases::kda_errors(outputs, reference);
+    const cases::Reference reference = cases::reference_of(made.args);
+    result.errors = cases::errors_of(outputs, reference);
     result.is_clean = placed.is_clean(reference);
   }
   const TensorView& o = outputs.o;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/emulation/device.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
 
 /// flash_kda's forward pass on the emulated device, kernel by kernel as its launch function puts them on a
 /// stream.
@@ -35,7 +35,7 @@ struct Forward {
 struct ForwardResult {
   std::vector<Finding> findings{};
   // Neither with a planted fault nor with other contents:
-  cases::KdaErrors errors{};
+  cases::Errors errors{};
   bool is_clean =
       false;  ///< nothing was written but o of the sequences' tokens and the states of their slots
   std::set<Step> steps{};

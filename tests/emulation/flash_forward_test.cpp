@@ -17,7 +17,7 @@
 namespace fla::emulation {
 namespace {
 
-using cases::KdaData;
+using cases::DataKind;
 
 /// bf16, everything in the kernel: norms, the gate with a lower bound, the sigmoid of beta.
 Forward inside(std::int64_t T) {
@@ -30,13 +30,13 @@ Forward inside(std::int64_t T) {
   return forward;
 }
 /// f16 with f32 gates, all of it given.
-Forward outside(std::int64_t T, KdaData data) {
+Forward outside(std::int64_t T, DataKind data) {
   Forward forward;
   forward.spec = {
       .T = T, .H = 1, .K = 128, .V = 128, .dtype = DType::f16, .gate_dtype = DType::f32, .data = data};
   return forward;
 }
-Forward softplus(std::int64_t T, KdaData data) {
+Forward softplus(std::int64_t T, DataKind data) {
   Forward forward = inside(T);
   forward.spec.options.lower_bound.reset();
   forward.spec.data = data;
@@ -76,8 +76,8 @@ const std::vector<Case>& all_cases() {
                             f.spec.HV = 2;
                             f.spec.K = f.spec.V = 64;
                           })},
-      {"SmallKeys", with(softplus(130, KdaData::mixed), [](Forward& f) { f.spec.K = 64; })},
-      {"SmallKeysFromF32", with(outside(70, KdaData::resets),
+      {"SmallKeys", with(softplus(130, DataKind::mixed), [](Forward& f) { f.spec.K = 64; })},
+      {"SmallKeysFromF32", with(outside(70, DataKind::resets),
                                 [](Forward& f) {
                                   f.spec.K = 64;
                                   f.spec.options.state_v_first = true;
@@ -87,23 +87,23 @@ const std::vector<Case>& all_cases() {
                              f.spec.V = 64;
                              f.spec.B = 2;
                            })},
-      {"SmallHeadsInSegments", with(softplus(250, KdaData::slow),
+      {"SmallHeadsInSegments", with(softplus(250, DataKind::slow),
                                     [](Forward& f) {
                                       f.segments = 3;
                                       f.spec.K = f.spec.V = 64;
                                     })},
-      {"SlowSmallHeadsWithNegativeEigenvalues", with(softplus(500, KdaData::slow),
+      {"SlowSmallHeadsWithNegativeEigenvalues", with(softplus(500, DataKind::slow),
                                                      [](Forward& f) {
                                                        f.spec.K = f.spec.V = 64;
                                                        f.spec.options.allow_neg_eigval = true;
                                                      })},
-      {"GatesAtTheBound", with(inside(128), [](Forward& f) { f.spec.data = KdaData::bound; })},
-      {"SlowGatesFromF32", outside(192, KdaData::slow)},
-      {"SlowSoftplus", softplus(192, KdaData::slow)},
-      {"RepeatedKeys", outside(192, KdaData::repeated_keys), 5e-3, 5e-3},
-      {"HardResets", outside(130, KdaData::resets)},
-      {"StrongSoftplus", softplus(70, KdaData::strong)},
-      {"MixedSoftplus", softplus(130, KdaData::mixed)},
+      {"GatesAtTheBound", with(inside(128), [](Forward& f) { f.spec.data = DataKind::bound; })},
+      {"SlowGatesFromF32", outside(192, DataKind::slow)},
+      {"SlowSoftplus", softplus(192, DataKind::slow)},
+      {"RepeatedKeys", outside(192, DataKind::repeated_keys), 5e-3, 5e-3},
+      {"HardResets", outside(130, DataKind::resets)},
+      {"StrongSoftplus", softplus(70, DataKind::strong)},
+      {"MixedSoftplus", softplus(130, DataKind::mixed)},
       {"FusedRows", with(inside(100),
                          [](Forward& f) {
                            f.fused = true;
@@ -125,7 +125,7 @@ const std::vector<Case>& all_cases() {
       {"PackedSequences", with(packed({70, 0, 130, 1, 64}), [](Forward& f) { f.spec.HV = 2; })},
       {"PackedResets", with(packed({30, 65}),
                             [](Forward& f) {
-                              f.spec.data = KdaData::resets;
+                              f.spec.data = DataKind::resets;
                               f.spec.options.lower_bound.reset();
                             })},
       {"EmptySequences", with(packed({0, 0}), [](Forward& f) { f.beyond = 0; })},
@@ -140,8 +140,8 @@ const std::vector<Case>& all_cases() {
                       f.spec.pool = 9;
                       f.spec.write_indices = true;
                     })},
-      {"TwoSegments", with(softplus(250, KdaData::slow), [](Forward& f) { f.segments = 2; })},
-      {"FourSegments", with(softplus(500, KdaData::slow),
+      {"TwoSegments", with(softplus(250, DataKind::slow), [](Forward& f) { f.segments = 2; })},
+      {"FourSegments", with(softplus(500, DataKind::slow),
                             [](Forward& f) {
                               f.segments = 4;
                               f.spec.options.state_v_first = true;
@@ -149,7 +149,7 @@ const std::vector<Case>& all_cases() {
       {"PackedSegments", with(packed({300, 20, 130}),
                               [](Forward& f) {
                                 f.segments = 3;
-                                f.spec.data = KdaData::slow;
+                                f.spec.data = DataKind::slow;
                               })},
       {"AtOnce", with(inside(328),
                       [](Forward& f) {

@@ -14,7 +14,7 @@
 namespace fla::emulation {
 namespace {
 
-using cases::KdaData;
+using cases::DataKind;
 using flash_kda::kChunk;
 using flash_kda::kHead;
 using flash_kda::Packet;
@@ -140,7 +140,7 @@ void check(const Forward& forward, const Bars& bars) {
   }
 }
 
-Forward prepared(std::int64_t T, KdaData data) {
+Forward prepared(std::int64_t T, DataKind data) {
   Forward forward;
   forward.spec = {
       .T = T, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .gate_dtype = DType::bf16, .data = data};
@@ -152,18 +152,20 @@ Forward prepared(std::int64_t T, KdaData data) {
 }
 
 TEST(FlashKdaOperators, AreRightOnRandomData) {
-  check(prepared(128, KdaData::random), {4e-4, 6e-4, 8e-4, 4e-3});
+  check(prepared(128, DataKind::random), {4e-4, 6e-4, 8e-4, 4e-3});
 }
-TEST(FlashKdaOperators, AreRightInATail) { check(prepared(91, KdaData::random), {4e-4, 6e-4, 8e-4, 4e-3}); }
+TEST(FlashKdaOperators, AreRightInATail) { check(prepared(91, DataKind::random), {4e-4, 6e-4, 8e-4, 4e-3}); }
 TEST(FlashKdaOperators, AreRightWithSlowGates) {
-  check(prepared(64, KdaData::slow), {4e-4, 1.5e-3, 2e-3, 4e-3});
+  check(prepared(64, DataKind::slow), {4e-4, 1.5e-3, 2e-3, 4e-3});
 }
-TEST(FlashKdaOperators, AreRightAtTheBound) { check(prepared(64, KdaData::bound), {4e-4, 6e-4, 8e-4, 4e-3}); }
+TEST(FlashKdaOperators, AreRightAtTheBound) {
+  check(prepared(64, DataKind::bound), {4e-4, 6e-4, 8e-4, 4e-3});
+}
 TEST(FlashKdaOperators, AreRightWithRepeatedKeys) {
-  check(prepared(64, KdaData::repeated_keys), {4e-4, 1e-3, 8e-3, 5e-3});
+  check(prepared(64, DataKind::repeated_keys), {4e-4, 1e-3, 8e-3, 5e-3});
 }
 TEST(FlashKdaOperators, AreRightOnTheExactPath) {
-  Forward forward = prepared(64, KdaData::resets);
+  Forward forward = prepared(64, DataKind::resets);
   forward.spec.options.lower_bound.reset();
   check(forward, {4e-4, 6e-4, 8e-4, 1e-3});
 }

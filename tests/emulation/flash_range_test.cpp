@@ -15,20 +15,20 @@
 namespace fla::emulation {
 namespace {
 
-using cases::KdaData;
+using cases::DataKind;
 
-Forward inside(std::int64_t T, KdaData data = KdaData::random) {
+Forward inside(std::int64_t T, DataKind data = DataKind::random) {
   Forward forward;
   forward.spec = {
       .T = T, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .gate_dtype = DType::bf16, .data = data};
   KdaArgs& options = forward.spec.options;
   options.output_final_state = true;
   options.use_gate_in_kernel = options.use_qk_l2norm_in_kernel = options.use_beta_sigmoid_in_kernel = true;
-  if (data == KdaData::random) options.lower_bound = -5.0f;
+  if (data == DataKind::random) options.lower_bound = -5.0f;
   return forward;
 }
 /// Keys, gates and betas as they are given.
-Forward given(std::int64_t T, DType dtype, KdaData data = KdaData::slow) {
+Forward given(std::int64_t T, DType dtype, DataKind data = DataKind::slow) {
   Forward forward;
   forward.spec = {.T = T, .H = 1, .K = 128, .V = 128, .dtype = dtype, .gate_dtype = DType::f32, .data = data};
   return forward;
@@ -90,18 +90,18 @@ std::vector<Case> all_cases() {
       {"Huge", passed(inside(130)), together(0x1p60f)},
       {"Tiny", passed(inside(130)), together(0x1p-60f)},
       {"NearTheEndOfF32", inside(70), together(0x1p120f)},
-      {"HugeInSegments", cut(inside(250, KdaData::slow), 3), together(0x1p60f)},
-      {"TinyInSegments", cut(inside(250, KdaData::slow), 3), together(0x1p-60f)},
-      {"TinyValues", inside(130, KdaData::slow), values(1e-8f)},
+      {"HugeInSegments", cut(inside(250, DataKind::slow), 3), together(0x1p60f)},
+      {"TinyInSegments", cut(inside(250, DataKind::slow), 3), together(0x1p-60f)},
+      {"TinyValues", inside(130, DataKind::slow), values(1e-8f)},
       {"SmallValues", inside(192), values(1e-6f)},
-      {"LargeValues", inside(130, KdaData::slow), values(1e6f)},
+      {"LargeValues", inside(130, DataKind::slow), values(1e6f)},
       {"HugeValues", inside(192), values(1e8f)},
       {"LargeFirstState", inside(64), states(1e6f)},
-      {"LargeFirstStateThatStays", inside(130, KdaData::slow), states(1e6f)},
-      {"TinyFirstState", inside(70, KdaData::slow), states(1e-8f)},
-      {"TinyFirstStateAlone", inside(70, KdaData::slow),
+      {"LargeFirstStateThatStays", inside(130, DataKind::slow), states(1e6f)},
+      {"TinyFirstState", inside(70, DataKind::slow), states(1e-8f)},
+      {"TinyFirstStateAlone", inside(70, DataKind::slow),
        [](const KdaArgs& args) { scale(args.v, 0), scale(args.initial_state, 1e-8f); }},
-      {"ValuesThatGrow", inside(192, KdaData::slow), [](const KdaArgs& args) { scale(args.v, 1e7f, 70); }},
+      {"ValuesThatGrow", inside(192, DataKind::slow), [](const KdaArgs& args) { scale(args.v, 1e7f, 70); }},
       {"ValuesThatShrink", inside(300),
        [](const KdaArgs& args) { scale(args.v, 1e-7f, 70), scale(args.initial_state, 0); }},
       {"HugeValuesOfSmallHeads", with_small_heads(inside(70)), together(0x1p40f)},
@@ -129,7 +129,7 @@ std::vector<Case> all_cases() {
          }
        },
        5e-3, 2e-3},
-      {"KeysNextToNothing", inside(70, KdaData::slow),
+      {"KeysNextToNothing", inside(70, DataKind::slow),
        [](const KdaArgs& args) { scale(args.k, 1e-7f), scale(args.initial_state, 0); }},
       {"SomeKeysZero", inside(70),
        [](const KdaArgs& args) {
@@ -171,7 +171,7 @@ void check_lost(Forward forward, TensorView KdaArgs::*argument, std::int64_t tok
     const TensorView& x = args.*argument;
     const std::int64_t row = x.numel() / x.size(1);
     put(x, token * row + (row > 1 ? 37 : 0), value);
-    const cases::KdaReference reference = cases::kda_reference(args);
+    const cases::Reference reference = cases::reference_of(args);
     o = reference.o, state = reference.final_state;
   };
   const ForwardResult result = run(forward);
@@ -198,11 +198,11 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 TEST(FlashKdaLostNumbers, ReachNothingBeforeThemInKeys) {
   check_lost(inside(130), &KdaArgs::k, 70, kNan);
   check_lost(given(130, DType::bf16), &KdaArgs::k, 63, -kInf);
-  check_lost(cut(inside(250, KdaData::slow), 3), &KdaArgs::k, 75, kNan);
+  check_lost(cut(inside(250, DataKind::slow), 3), &KdaArgs::k, 75, kNan);
 }
 TEST(FlashKdaLostNumbers, ReachNothingBeforeThemInGates) {
   check_lost(inside(130), &KdaArgs::g, 33, kNan);
-  check_lost(given(130, DType::bf16, KdaData::resets), &KdaArgs::g, 64, kNan);
+  check_lost(given(130, DType::bf16, DataKind::resets), &KdaArgs::g, 64, kNan);
 }
 TEST(FlashKdaLostNumbers, ReachNothingBeforeThemInBetas) {
   check_lost(inside(70), &KdaArgs::beta, 5, kNan);
@@ -214,11 +214,11 @@ TEST(FlashKdaLostNumbers, StayInTheirRowInQueries) {
 }
 TEST(FlashKdaLostNumbers, StayInTheirColumnInValues) {
   check_lost(inside(130), &KdaArgs::v, 40, kNan);
-  check_lost(passed(inside(130, KdaData::slow)), &KdaArgs::v, 65, -kInf);
-  check_lost(cut(inside(250, KdaData::slow), 3), &KdaArgs::v, 10, kInf);
+  check_lost(passed(inside(130, DataKind::slow)), &KdaArgs::v, 65, -kInf);
+  check_lost(cut(inside(250, DataKind::slow), 3), &KdaArgs::v, 10, kInf);
 }
 TEST(FlashKdaLostNumbers, StayInTheirColumnInFirstStates) {
-  Forward forward = inside(70, KdaData::slow);
+  Forward forward = inside(70, DataKind::slow);
   forward.change = [](const KdaArgs& args) { put(args.initial_state, 5 * 128 + 21, kInf); };
   const ForwardResult result = run(forward);
   EXPECT_EQ(text_of(result.findings), "");

@@ -21,7 +21,7 @@
 namespace fla::emulation {
 namespace {
 
-using cases::KdaData;
+using cases::DataKind;
 
 struct Harmless {
   const char* instruction;
@@ -147,7 +147,7 @@ TEST(FlashKdaSteps, AreAllNeededInTails) {
 TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
   Forward forward = inside(128);
   forward.spec.options.lower_bound.reset();
-  forward.spec.data = KdaData::resets;
+  forward.spec.data = DataKind::resets;
   check(forward,
         {{"barrier", "exact.cuh", 1, "before the task is handed over, which is a barrier too"},
          {"warp_sync", "exact.cuh", 1, kLanes}},
@@ -194,7 +194,7 @@ TEST(FlashKdaSteps, AreAllNeededWithOddValues) {
 TEST(FlashKdaSteps, AreAllNeededInSegments) {
   Forward two = inside(640);
   two.spec.options.lower_bound.reset();
-  two.spec.data = KdaData::slow;
+  two.spec.data = DataKind::slow;
   two.segments = 2;
   check(two, kInSegments, passed());
   Forward seven = two;

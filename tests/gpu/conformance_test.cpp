@@ -81,7 +81,7 @@ TEST_P(GoldenOnGpu, AgreesWithEveryKernelThatTakesIt) {
   const cases::Case golden =
       cases::read_case(std::string(FLA_GOLDEN_DIR) + "/" + name + ".safetensors", "kda");
   const auto& args = golden.args_as<fla::KdaArgs>();
-  const cases::KdaReference expected = conformance::expected_of(golden);
+  const cases::Reference expected = conformance::expected_of(golden);
   ASSERT_FALSE(expected.o.empty());
   for (const std::string& backend : conformance::backends_of("kda")) {
     const KdaTarget target{function, backend, kGpu};

@@ -10,6 +10,7 @@ namespace {
 using fla::KdaArgs;
 using fla::KdaResult;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla_test::FuzzedCall;
 using fla_test::kGpu;
 
@@ -22,7 +23,7 @@ TEST_P(KdaFuzzOnGpu, AgreesWithTheOriginalKernelOnTheCpu) {
     fla::cases::Random random(static_cast<std::uint64_t>(GetParam()) << 32 | static_cast<std::uint64_t>(i));
     const FuzzedCall call(random);
     const auto& [name, run] = fla_test::kEveryWay[random.between(0, std::size(fla_test::kEveryWay) - 1)];
-    const auto indices = random.chance(0.5f) ? DeviceCall::Indices::on_device : DeviceCall::Indices::on_host;
+    const auto indices = random.chance(0.5f) ? DeviceIndices::on_device : DeviceIndices::on_host;
     const FuzzedCall::Copy here = call.copy(), there = call.copy();
     const KdaResult expected = fla::original::fused_recurrent_kda(here.args);
     DeviceCall on_gpu(there.args, kGpu, indices);

@@ -6,7 +6,7 @@
 
 #include "tests/gpu/gpu.h"
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/device_call.h"
 
 namespace fla_test {
@@ -29,10 +29,10 @@ inline Bars bars_of(const fla::KdaArgs& args, fla::DType state, std::string_view
   return {inputs, state == fla::DType::bf16 ? 4e-3 : std::min(inputs, 1e-3)};
 }
 
-inline void expect_within_bars(const fla::KdaResult& result, const fla::cases::KdaReference& reference,
+inline void expect_within_bars(const fla::KdaResult& result, const fla::cases::Reference& reference,
                                const fla::KdaArgs& args, const std::string& way,
                                std::string_view selected = "original") {
-  const fla::cases::KdaErrors errors = fla::cases::kda_errors(result, reference);
+  const fla::cases::Errors errors = fla::cases::errors_of(result, reference);
   const Bars bars =
       bars_of(args, result.final_state.defined() ? result.final_state.dtype() : fla::DType::f32, selected);
   EXPECT_LE(errors.o, bars.o) << way << " " << fla::conformance::describe(args);
@@ -47,9 +47,9 @@ inline std::string selected_backend(std::string_view way, const fla::KdaArgs& ar
 /// Runs a call that lies on the host every way on the GPU, with its indices there and here, and expects the
 /// float64 reference's answer. A state that is updated in place is for others to test.
 inline void expect_agreement_on_gpu(const fla::KdaArgs& host) {
-  using Indices = fla::conformance::DeviceCall::Indices;
+  using Indices = fla::conformance::DeviceIndices;
   const bool has_indices = host.cu_seqlens.defined() || host.state_indices.defined();
-  const fla::cases::KdaReference reference = fla::cases::kda_reference(host);
+  const fla::cases::Reference reference = fla::cases::reference_of(host);
   for (const Indices indices : {Indices::on_device, Indices::on_host}) {
     if (indices == Indices::on_host && !has_indices) continue;
     for (const auto& [name, run] : kEveryWay) {

@@ -10,7 +10,7 @@
 #include "tests/gpu/counting_allocator.h"
 #include "tests/gpu/cuda_graph.h"
 #include "tests/gpu/gpu_agreement.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/allocations.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"
@@ -23,10 +23,11 @@ using fla::KdaArgs;
 using fla::KdaResult;
 using fla::TensorView;
 using fla::cases::KdaCase;
-using fla::cases::KdaReference;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
+using fla::cases::Reference;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla::conformance::LaidOut;
 using fla::conformance::PooledCall;
 using fla::conformance::Surrounded;
@@ -106,7 +107,7 @@ const Kernel kKernels[] = {
 class Contents {
  public:
   Contents(const Kernel& kernel, std::uint64_t seed) : call_(make_kda_case(spec_of(kernel, seed))) {
-    reference_ = fla::cases::kda_reference(call_.args);
+    reference_ = fla::cases::reference_of(call_.args);
     if (kernel.pooled) {
       pooled_ = std::make_unique<PooledCall>(
           call_.args, PooledCall::Kind{.writes = PooledCall::Writes::moved, .skips = true, .seed = seed});
@@ -142,7 +143,7 @@ class Contents {
   }
 
   KdaCase call_;
-  KdaReference reference_;
+  Reference reference_;
   std::unique_ptr<PooledCall> pooled_;
   std::unique_ptr<Surrounded> surrounded_;
 };
@@ -200,7 +201,7 @@ TEST_P(GraphOf, ACallWithEverythingGivenAllocatesNothing) {
   const fla::ScopedPolicy policy(policy_of(GetParam()));
   const CudaStream stream;
   const Contents contents(GetParam(), 1);
-  for (const auto indices : {DeviceCall::Indices::on_device, DeviceCall::Indices::on_host}) {
+  for (const auto indices : {DeviceIndices::on_device, DeviceIndices::on_host}) {
     DeviceCall call(contents.args_on(stream), kGpu, indices);
     for (int i = 0; i < 2; ++i) (void)GetParam().run(call.args());  // loads kernels
     stream.synchronize();
@@ -226,7 +227,7 @@ TEST_P(AllocationsOf, ACallGoThroughTheHookAndAreAllGivenBack) {
   const CudaStream stream;
   KdaCase made = make_kda_case(GetParam().spec);
   made.args.stream = stream.stream();
-  const KdaReference reference = fla::cases::kda_reference(made.args);
+  const Reference reference = fla::cases::reference_of(made.args);
   DeviceCall call(made.args, kGpu);
   CountingAllocator allocator;
   {
@@ -263,9 +264,9 @@ TEST_F(GraphOfSteps, EachStepGoesOnFromTheStateThatTheOneBeforeLeft) {
                                           .dtype = DType::bf16,
                                           .gate_dtype = DType::bf16,
                                           .state_dtype = state_dtype,
-                                          .data = fla::cases::KdaData::slow,
+                                          .data = fla::cases::DataKind::slow,
                                           .options = {.output_final_state = true, .state_v_first = v_first}});
-      const KdaReference reference = fla::cases::kda_reference(made.args);
+      const Reference reference = fla::cases::reference_of(made.args);
       const LaidOut state = LaidOut::copy_of(made.args.initial_state), out(made.args.v.shape(), DType::bf16);
       KdaArgs args = made.args;
       args.stream = stream.stream();

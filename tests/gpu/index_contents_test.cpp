@@ -12,7 +12,7 @@
 #include "tests/core/scoped_environment.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/accuracy.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"
 
@@ -127,7 +127,7 @@ TEST_P(IndexContents, OutOfRangeSlotsStayInBounds) {
 TEST_P(IndexContents, SlotsBeyondThePoolCountAsNegative) {
   for (const std::int64_t tokens : {1, 40}) {
     const KdaCase made = make_kda_case({.B = 7, .T = tokens, .H = 2, .K = 64, .V = 64, .dtype = DType::bf16});
-    const auto reference = fla::cases::kda_reference(made.args);
+    const auto reference = fla::cases::reference_of(made.args);
     for (const auto writes :
          {PooledCall::Writes::in_place, PooledCall::Writes::moved, PooledCall::Writes::nowhere}) {
       for (const auto& [name, run] : kEveryWay) {
@@ -175,7 +175,7 @@ TEST_P(IndexContents, SlotsBeyondAPoolThatIsOnlyWrittenCountAsNegative) {
     args.final_state = pool;
     const LaidOut skipped = entries(indices, {2, -1, -1, 0}), beyond = entries(indices, {2, kSlots, kFar, 0});
     args.state_indices = skipped;
-    const auto reference = fla::cases::kda_reference(args);
+    const auto reference = fla::cases::reference_of(args);
     args.state_indices = beyond;
     for (const auto& [name, run] : kEveryWay) {
       DeviceCall there(args, kGpu);

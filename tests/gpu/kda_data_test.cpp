@@ -7,21 +7,21 @@
 
 #include "fla/core/half.h"
 #include "tests/gpu/gpu_agreement.h"
-#include "tools/cases/kda_random.h"
 #include "tools/cases/random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/laid_out.h"
 
 /// What the data may be like: how fast it forgets, how large states are.
 namespace {
 
 using fla::DType;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla_test::expect_agreement_on_gpu;
 
-class KdaDataOnGpu : public fla_test::OnGpu<testing::TestWithParam<std::tuple<KdaData, DType>>> {
+class KdaDataOnGpu : public fla_test::OnGpu<testing::TestWithParam<std::tuple<DataKind, DType>>> {
  protected:
   KdaSpec spec(std::int64_t T, std::int64_t K, std::int64_t V) const {
     const auto& [data, dtype] = GetParam();
@@ -47,7 +47,7 @@ TEST_P(KdaDataOnGpu, IsRightWithGatesInTheKernel) {
   fused.options.lower_bound = -5.0f;
   fused.options.safe_gate = true;
   // Without decay a repeated key with beta 2 turns the state over at every token, and errors with it.
-  fused.options.allow_neg_eigval = fused.data != KdaData::repeated_keys;
+  fused.options.allow_neg_eigval = fused.data != DataKind::repeated_keys;
   fused.K = fused.V = 128;
   expect_agreement_on_gpu(make_kda_case(fused).args);
 }
@@ -69,7 +69,7 @@ TEST_P(KdaDataOnGpu, IsRightOverManyChunks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, KdaDataOnGpu,
-                         testing::Combine(testing::ValuesIn(fla::cases::kAllKdaData),
+                         testing::Combine(testing::ValuesIn(fla::cases::kAllDataKinds),
                                           testing::Values(DType::bf16, DType::f16, DType::f32)),
                          [](const auto& test) {
                            return std::string(fla::cases::name_of(std::get<0>(test.param))) + "_" +
@@ -81,7 +81,7 @@ class KdaExtremesOnGpu : public fla_test::GpuTest {};
 TEST_F(KdaExtremesOnGpu, SlowGatesKeepALargeInitialState) {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
     const KdaCase call =
-        make_kda_case({.T = 512, .H = 2, .K = 128, .V = 128, .dtype = dtype, .data = KdaData::slow});
+        make_kda_case({.T = 512, .H = 2, .K = 128, .V = 128, .dtype = dtype, .data = DataKind::slow});
     auto* state = call.args.initial_state.as<float>();
     for (std::int64_t i = 0; i < call.args.initial_state.numel(); ++i) state[i] *= 100;
     expect_agreement_on_gpu(call.args);
@@ -92,7 +92,7 @@ TEST_F(KdaExtremesOnGpu, InfiniteDecaysForgetEverything) {
   for (const DType dtype : {DType::bf16, DType::f32}) {
     for (const std::int64_t tokens : {1, 130}) {
       const KdaCase call =
-          make_kda_case({.T = tokens, .H = 2, .K = 128, .V = 64, .dtype = dtype, .data = KdaData::slow});
+          make_kda_case({.T = tokens, .H = 2, .K = 128, .V = 64, .dtype = dtype, .data = DataKind::slow});
       fla::cases::Random random(3);
       auto* g = call.args.g.as<float>();
       for (std::int64_t i = 0; i < call.args.g.numel(); ++i) {
@@ -104,7 +104,7 @@ TEST_F(KdaExtremesOnGpu, InfiniteDecaysForgetEverything) {
 }
 
 TEST_F(KdaExtremesOnGpu, ADecayOfEveryChannelAtOnceStartsAnew) {
-  const KdaCase call = make_kda_case({.T = 100, .H = 1, .K = 64, .V = 64, .data = KdaData::slow});
+  const KdaCase call = make_kda_case({.T = 100, .H = 1, .K = 64, .V = 64, .data = DataKind::slow});
   auto* g = call.args.g.as<float>();
   for (const std::int64_t token : {0, 1, 31, 32, 63, 64, 99}) {
     for (std::int64_t channel = 0; channel < 64; ++channel) {
@@ -122,7 +122,7 @@ TEST_F(KdaExtremesOnGpu, NearlyEqualKeysWithBetaAtOne) {
                        .K = 128,
                        .V = 128,
                        .dtype = dtype,
-                       .data = KdaData::repeated_keys,
+                       .data = DataKind::repeated_keys,
                        .options = {.output_final_state = true, .use_qk_l2norm_in_kernel = true}});
     fla::cases::Random random(4);
     const fla::TensorView& k = call.args.k;

@@ -13,8 +13,8 @@ namespace {
 using fla::DType;
 using fla::KdaArgs;
 using fla::KdaResult;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
@@ -85,12 +85,12 @@ class KdaNumbersOnGpu : public fla_test::OnGpu<testing::TestWithParam<Kernel>> {
 
 TEST_P(KdaNumbersOnGpu, MayHaveAnyMagnitude) {
   for_each_spec([&](KdaSpec spec) {
-    for (const KdaData data : {KdaData::random, KdaData::slow, KdaData::strong}) {
+    for (const DataKind data : {DataKind::random, DataKind::slow, DataKind::strong}) {
       spec.data = data;
       for (const fla_test::Magnitude& magnitude : fla_test::magnitudes_of(spec.dtype)) {
         const KdaCase made = make_kda_case(spec);
         fla_test::apply(magnitude, made.args);
-        fla_test::expect_within_bars(run(made.args), fla::cases::kda_reference(made.args), made.args,
+        fla_test::expect_within_bars(run(made.args), fla::cases::reference_of(made.args), made.args,
                                      magnitude.name, GetParam().name);
       }
     }
@@ -101,14 +101,14 @@ TEST_P(KdaNumbersOnGpu, MayBeLargeWithoutLeavingTheRangeOfF32) {
   for_each_spec([&](KdaSpec spec) {
     if (spec.dtype == DType::f16) return;
     spec.options.use_qk_l2norm_in_kernel = true;
-    for (const KdaData data : {KdaData::random, KdaData::resets, KdaData::strong}) {
+    for (const DataKind data : {DataKind::random, DataKind::resets, DataKind::strong}) {
       spec.data = data;
       const KdaCase made = make_kda_case(spec);
       fla_test::multiply(made.args.q, 0x1p30);
       fla_test::multiply(made.args.k, 0x1p30);
       fla_test::multiply(made.args.v, 0x1p110);  // about 1e33
       fla_test::multiply(made.args.initial_state, 0x1p110);
-      fla_test::expect_within_bars(run(made.args), fla::cases::kda_reference(made.args), made.args, "1e33",
+      fla_test::expect_within_bars(run(made.args), fla::cases::reference_of(made.args), made.args, "1e33",
                                    GetParam().name);
     }
   });

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/gpu/gpu_agreement.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/surrounded.h"
 
 /// Sizes, packings, strides and grids.
@@ -15,8 +15,8 @@ using fla::DType;
 using fla::KdaArgs;
 using fla::KdaResult;
 using fla::TensorView;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
@@ -57,7 +57,7 @@ TEST_F(KdaShapesOnGpu, EveryLengthAroundAChunk) {
   for (const std::int64_t T :
        {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 95, 96, 127, 128, 129, 1000}) {
     expect_agreement_on_gpu(
-        make_kda_case({.B = 2, .T = T, .H = 1, .K = 64, .V = 64, .data = KdaData::mixed}).args);
+        make_kda_case({.B = 2, .T = T, .H = 1, .K = 64, .V = 64, .data = DataKind::mixed}).args);
   }
 }
 
@@ -90,7 +90,7 @@ TEST_F(KdaShapesOnGpu, PackedSequencesWithEmptyOnes) {
                                              .dtype = DType::bf16,
                                              .gate_dtype = DType::bf16,
                                              .index_dtype = index,
-                                             .data = KdaData::slow,
+                                             .data = DataKind::slow,
                                              .initial_state = index == DType::i32,
                                              .fused_projection = true})
                                   .args);
@@ -173,7 +173,7 @@ TEST_F(KdaShapesOnGpu, TokensBeyondTheLastSequenceAreNeitherReadNorWritten) {
                                         .V = 64,
                                         .lengths = {0, 1, 33, 0, 66, kBeyond},
                                         .dtype = dtype,
-                                        .data = KdaData::slow});
+                                        .data = DataKind::slow});
     for (const auto& [name, run] : kEveryWay) {
       const Surrounded whole(call.args);
       for (const TensorView* tensor :
@@ -182,7 +182,7 @@ TEST_F(KdaShapesOnGpu, TokensBeyondTheLastSequenceAreNeitherReadNorWritten) {
         std::memset(beyond.data(), 0xff, static_cast<std::size_t>(beyond.extent().end));  // NaN
       }
       const KdaArgs args = without_last_sequence(whole.args);
-      const auto reference = fla::cases::kda_reference(first_tokens(args, kTokens));
+      const auto reference = fla::cases::reference_of(first_tokens(args, kTokens));
       DeviceCall there(args, kGpu);
       const KdaResult result = there.bring_back(run(there.args()));
       EXPECT_EQ(there.damage(), "") << name;

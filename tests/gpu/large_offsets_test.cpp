@@ -5,7 +5,7 @@
 #include "fla/core/device_memory.h"
 #include "fla/core/half.h"
 #include "tests/gpu/gpu_agreement.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 /// Elements that are further apart than 32 bits can count.
 namespace {
@@ -48,8 +48,8 @@ TEST_F(LargeOffsets, TokensMayBeApartMoreThan32BitsCount) {
                                       .V = kChannels,
                                       .dtype = DType::bf16,
                                       .gate_dtype = DType::bf16,
-                                      .data = fla::cases::KdaData::slow});
-  const auto reference = fla::cases::kda_reference(call.args);
+                                      .data = fla::cases::DataKind::slow});
+  const auto reference = fla::cases::reference_of(call.args);
   const std::size_t pitch = kTokenStride * 2;
   const auto memory = fla::allocate_on(kGpu, kTokens * pitch, {});
   fla::synchronize(kGpu);
@@ -93,7 +93,7 @@ TEST_F(LargeOffsets, TokensMayBeApartMoreThan32BitsCount) {
 TEST_F(LargeOffsets, SlotsMayBeApartMoreThan32BitsCount) {
   for (const std::int64_t tokens : {std::int64_t{1}, kTokens}) {
     const KdaCase call = make_kda_case({.B = 2, .T = tokens, .H = kHeads, .K = kChannels, .V = kChannels});
-    const auto reference = fla::cases::kda_reference(call.args);
+    const auto reference = fla::cases::reference_of(call.args);
     const TensorView& initial = call.args.initial_state;
     const std::size_t pitch = kSlotStride * sizeof(float),
                       bytes = static_cast<std::size_t>(initial.stride(0)) * 4;

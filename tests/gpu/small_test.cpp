@@ -6,7 +6,8 @@
 
 #include "tests/gpu/allocated_apart.h"
 #include "tests/gpu/gpu_agreement.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"
 
@@ -17,11 +18,12 @@ namespace {
 using fla::DType;
 using fla::KdaArgs;
 using fla::KdaResult;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
 using fla::conformance::Surrounded;
@@ -61,12 +63,12 @@ TEST_F(SmallOnGpu, DecodesAndPrefillsInAPool) {
          {PooledCall::Writes::in_place, PooledCall::Writes::moved, PooledCall::Writes::apart}) {
       ++turn;
       const KdaCase made = make_kda_case({.B = 4, .T = tokens, .H = 1, .HV = 2, .K = 64, .V = 64});
-      const auto reference = fla::cases::kda_reference(made.args);
+      const auto reference = fla::cases::reference_of(made.args);
       for (const auto& [name, run] : kEveryWay) {
         const PooledCall pooled(made.args,
                                 {.writes = writes, .index_dtype = turn % 2 == 0 ? DType::i32 : DType::i64});
         DeviceCall there(pooled.args(), kGpu,
-                         turn % 3 == 0 ? DeviceCall::Indices::on_host : DeviceCall::Indices::on_device);
+                         turn % 3 == 0 ? DeviceIndices::on_host : DeviceIndices::on_device);
         EXPECT_EQ(pooled.wrong(there.bring_back(run(there.args())), reference), "") << name;
         EXPECT_EQ(there.damage(), "") << name;
       }
@@ -86,7 +88,7 @@ TEST_F(SmallOnGpu, PrefillsWithEverySizeOfKeys) {
                                            .V = K == 64 ? 128 : 24,
                                            .dtype = dtype,
                                            .gate_dtype = turn % 2 == 0 ? dtype : DType::f32,
-                                           .data = turn % 2 == 0 ? KdaData::strong : KdaData::mixed,
+                                           .data = turn % 2 == 0 ? DataKind::strong : DataKind::mixed,
                                            .options = {.output_final_state = true,
                                                        .use_qk_l2norm_in_kernel = turn % 2 == 0,
                                                        .use_gate_in_kernel = turn % 2 == 0,
@@ -101,7 +103,7 @@ TEST_F(SmallOnGpu, PrefillsWithEverySizeOfKeys) {
 TEST_F(SmallOnGpu, PrefillsOn16BitTensorCores) {
   const auto expect_agreement = [](const KdaSpec& spec) {
     const KdaCase made = make_kda_case(spec);
-    const auto reference = fla::cases::kda_reference(made.args);
+    const auto reference = fla::cases::reference_of(made.args);
     DeviceCall call(made.args, kGpu);
     const std::string selected = fla_test::selected_backend("chunk_kda", call.args());
     const KdaResult result = call.bring_back(fla::chunk_kda(call.args()));
@@ -126,7 +128,7 @@ TEST_F(SmallOnGpu, PrefillsOn16BitTensorCores) {
                     .V = 128,
                     .dtype = f16,
                     .gate_dtype = f16,
-                    .data = KdaData::strong,
+                    .data = DataKind::strong,
                     .options = softplus});
   expect_agreement({.H = 1, .HV = 2, .K = 128, .V = 128, .lengths = {0, 70, 1, 0, 64}, .dtype = bf16});
   expect_agreement({.H = 3,
@@ -138,7 +140,7 @@ TEST_F(SmallOnGpu, PrefillsOn16BitTensorCores) {
                     .initial_state = false,
                     .fused_projection = true});
   // Long enough to be cut into segments.
-  expect_agreement({.T = 1100, .H = 1, .K = 128, .V = 128, .dtype = bf16, .data = KdaData::slow});
+  expect_agreement({.T = 1100, .H = 1, .K = 128, .V = 128, .dtype = bf16, .data = DataKind::slow});
   expect_agreement({.B = 2, .T = 0, .H = 1, .K = 128, .V = 128, .dtype = bf16});
 }
 
@@ -166,6 +168,35 @@ TEST_F(SmallOnGpu, HonoursStrides) {
                              [&](const fla::Argument&, int rank) { return Layout::random(rank, random); });
     expect_agreement_on_gpu(strided.args);
   }
+}
+
+template <class Args>
+void expect_of_op(std::initializer_list<fla::RecurrenceResult (*)(const Args&)> ways) {
+  const auto expect = [&](const fla::cases::CaseSpec<Args>& spec) {
+    const fla::cases::RandomCase<Args> made = fla::cases::make_case(spec);
+    const fla::cases::Reference reference = fla::cases::reference_of(made.args);
+    for (auto* const run : ways) {
+      DeviceCall call(made.args, kGpu);
+      const fla::cases::Errors errors = fla::cases::errors_of(call.bring_back(run(call.args())), reference);
+      EXPECT_EQ(call.damage(), "") << Args::kOp.name;
+      EXPECT_LE(errors.worst(), fla::cases::tolerance(made.args.q.dtype())) << Args::kOp.name;
+    }
+  };
+  fla::cases::CaseSpec<Args> spec{.H = 1, .HV = 2, .K = 20, .V = 40, .lengths = {70, 0, 5}};
+  expect(spec);
+  spec.dtype = DType::bf16, spec.K = 128, spec.V = 32;
+  if constexpr (requires(Args args) { args.g_gamma; }) spec.head_gates = true;
+  if constexpr (requires(Args args) { args.normalize; }) spec.options.normalize = true;
+  expect(spec);
+  spec.lengths.clear(), spec.B = 3, spec.T = 1, spec.V = 64;
+  expect(spec);
+}
+
+TEST_F(SmallOnGpu, RunsEveryOp) {
+#define FLA_OP(NAME, ARGS) \
+  expect_of_op<fla::ARGS>({&fla::NAME, &fla::original::chunk_##NAME, &fla::original::fused_recurrent_##NAME});
+  FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
 }
 
 TEST_F(SmallOnGpu, RunsNothingForNoTokens) {

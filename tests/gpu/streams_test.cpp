@@ -9,7 +9,7 @@
 
 #include "fla/core/errors.h"
 #include "tests/gpu/gpu_agreement.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 /// Calls that run at the same time, on streams and threads of their own.
 namespace {
@@ -33,7 +33,7 @@ KdaSpec some_spec(std::uint64_t seed, std::int64_t tokens) {
           .K = 128,
           .V = 128,
           .dtype = DType::bf16,
-          .data = fla::cases::KdaData::mixed,
+          .data = fla::cases::DataKind::mixed,
           .seed = seed};
 }
 
@@ -42,7 +42,7 @@ class Caller {
  public:
   Caller(std::uint64_t seed, std::int64_t tokens) : made_(make_kda_case(some_spec(seed, tokens))) {
     made_.args.stream = stream_.stream();
-    call_ = std::make_unique<DeviceCall>(made_.args, kGpu);
+    call_ = std::make_unique<DeviceCall<fla::KdaArgs>>(made_.args, kGpu);
     for (const auto& [name, run] : kEveryWay) alone_.push_back(call_->bring_back(run(call_->args())));
   }
 
@@ -54,7 +54,7 @@ class Caller {
  private:
   KdaCase made_;
   CudaStream stream_;
-  std::unique_ptr<DeviceCall> call_;
+  std::unique_ptr<DeviceCall<fla::KdaArgs>> call_;
   std::vector<KdaResult> alone_;
 };
 

@@ -8,8 +8,8 @@
 #include "fla/ops/kda/kda.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/cases/accuracy.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
 
 namespace fla::cases {
 namespace {
@@ -93,11 +93,11 @@ TEST(Case, HasAPoolToWriteToWhereItNamesSlots) {
   ASSERT_TRUE(args.state_indices.defined() && args.state_write_indices.defined() &&
               args.final_state.defined());
   EXPECT_NE(args.final_state.data(), args.initial_state.data()) << "the input stays as it is";
-  const KdaReference reference = kda_reference(args);
+  const Reference reference = reference_of(args);
   for (const std::string_view function : call.op->functions) {
     const std::vector<NamedTensor> results = run(call, function);
     ASSERT_EQ(results.size(), 2u);
-    EXPECT_LT(kda_errors({results[0].tensor, results[1].tensor}, reference).worst(), 2e-5) << function;
+    EXPECT_LT(errors_of({results[0].tensor, results[1].tensor}, reference).worst(), 2e-5) << function;
     for (std::int64_t slot = 0; slot < 9; ++slot) {
       if (std::ranges::count(reference.slots, slot) > 0) continue;
       EXPECT_EQ(

@@ -5,6 +5,7 @@
 
 #include "fla/core/errors.h"
 #include "fla/ops/ops.h"
+#include "tools/cases/with_op.h"
 
 namespace fla::cases {
 namespace {
@@ -18,8 +19,7 @@ std::string joined(std::span<const std::string_view> names) {
 constexpr std::array<std::string_view, 2> kRecurrenceResults{"o", "final_state"};
 
 /// An op of the family.
-template <class Args, RecurrenceResult (*door)(const Args&), RecurrenceResult (*chunk)(const Args&),
-          RecurrenceResult (*recurrent)(const Args&)>
+template <class Args>
 Op recurrence_op() {
   static constexpr std::array kFunctions{Args::kOp.chunk, Args::kOp.recurrent};
   return {.name = Args::kOp.name,
@@ -36,10 +36,7 @@ Op recurrence_op() {
               },
           .run =
               [](std::string_view function, const void* args) {
-                auto* const run = function == Args::kOp.chunk       ? chunk
-                                  : function == Args::kOp.recurrent ? recurrent
-                                                                    : door;
-                auto [o, final_state] = run(*static_cast<const Args*>(args));
+                auto [o, final_state] = Functions<Args>::called(function)(*static_cast<const Args*>(args));
                 std::vector<NamedTensor> results{{"o", o}};
                 if (final_state.defined()) results.push_back({"final_state", final_state});
                 return results;
@@ -72,8 +69,7 @@ Op stage_op() {
 }
 
 std::span<const Op> all_ops() {
-#define FLA_OP(NAME, ARGS) \
-  recurrence_op<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME>(),
+#define FLA_OP(NAME, ARGS) recurrence_op<ARGS>(),
   static const std::array ops{FLA_RECURRENCE_OPS(FLA_OP) stage_op<L2NormArgs, &common::l2_norm, 0>(),
                               stage_op<GateArgs, &common::gate, 1>(),
                               stage_op<SolveTrilArgs, &common::solve_tril, 2>()};

@@ -21,7 +21,8 @@ bool same_memory(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
 }
 
-bool is_written(const Argument& argument, const KdaArgs& args) {
+template <class Args>
+bool is_written(const Argument& argument, const Args& args) {
   return argument.kind == ArgumentKind::output || same_memory(argument.tensor(&args), args.final_state);
 }
 
@@ -67,10 +68,11 @@ bool SurroundedMemory::intact_around() const {
          std::all_of(begin + static_cast<std::ptrdiff_t>(bytes_), found_.end(), poison);
 }
 
-DeviceCall::DeviceCall(const KdaArgs& host, Device device, Indices indices)
+template <RecurrenceArgs Args>
+DeviceCall<Args>::DeviceCall(const Args& host, Device device, DeviceIndices indices)
     : device_(device), indices_(indices), host_(host), args_(host) {
-  mirrors_.reserve(KdaArgs::arguments().size());
-  for (const Argument& argument : KdaArgs::arguments()) {
+  mirrors_.reserve(Args::arguments().size());
+  for (const Argument& argument : Args::arguments()) {
     if (argument.is_tensor() && argument.tensor(&host).defined()) mirror(argument);
   }
   load(host);
@@ -79,8 +81,9 @@ DeviceCall::DeviceCall(const KdaArgs& host, Device device, Indices indices)
   args_.workspace = {workspace.data(), workspace.bytes()};
 }
 
-void DeviceCall::mirror(const Argument& argument) {
-  if (argument.kind == ArgumentKind::index && indices_ == Indices::on_host) return;
+template <RecurrenceArgs Args>
+void DeviceCall<Args>::mirror(const Argument& argument) {
+  if (argument.kind == ArgumentKind::index && indices_ == DeviceIndices::on_host) return;
   const TensorView& host = argument.tensor(&host_);
   TensorView& there = argument.tensor(static_cast<void*>(&args_));
   if (&host == &host_.final_state && same_memory(host, host_.initial_state)) {
@@ -94,18 +97,20 @@ void DeviceCall::mirror(const Argument& argument) {
   mirrors_.push_back({&argument, std::move(memory), is_written(argument, host_)});
 }
 
-void DeviceCall::load(const KdaArgs& host) {
+template <RecurrenceArgs Args>
+void DeviceCall<Args>::load(const Args& host) {
   host_ = host;
   damage_.clear();
   for (Mirror& mirror : mirrors_) mirror.memory.send(bytes_under(mirror.argument->tensor(&host)));
-  if (indices_ == Indices::on_device) return;
-  for (const Argument& argument : KdaArgs::arguments()) {
+  if (indices_ == DeviceIndices::on_device) return;
+  for (const Argument& argument : Args::arguments()) {
     if (argument.kind == ArgumentKind::index)
       argument.tensor(static_cast<void*>(&args_)) = argument.tensor(&host);
   }
 }
 
-KdaResult DeviceCall::bring_back(const KdaResult& result) {
+template <RecurrenceArgs Args>
+RecurrenceResult DeviceCall<Args>::bring_back(const RecurrenceResult& result) {
   synchronize(device_, args_.stream);
   for (Mirror& mirror : mirrors_) {
     const std::vector<std::byte> bytes = mirror.memory.fetch();
@@ -129,5 +134,9 @@ KdaResult DeviceCall::bring_back(const KdaResult& result) {
   return {on_host(result.o, args_.out, host_.out),
           on_host(result.final_state, args_.final_state, host_.final_state)};
 }
+
+#define FLA_OP(NAME, ARGS) template class DeviceCall<ARGS>;
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
 
 }  // namespace fla::conformance

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fla/core/device_memory.h"
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 
 namespace fla::conformance {
 
@@ -38,27 +38,28 @@ class SurroundedMemory {
   std::vector<std::byte> sent_, found_;  // with the margins
 };
 
+enum class DeviceIndices : std::uint8_t { on_device, on_host };
+
 /// A call on a device that stands for one on the host: every tensor has the same strides there, the same
 /// alignment up to 64 bytes, the same bytes between its elements, and poison around them. A call whose `out`
 /// is given is given a workspace, too, of exactly the bytes that it needs, full of poison.
 ///
 ///     DeviceCall call(args, device);
-///     const KdaResult result = call.bring_back(kda(call.args()));
+///     const RecurrenceResult result = call.bring_back(kda(call.args()));
+template <RecurrenceArgs Args>
 class DeviceCall {
  public:
-  enum class Indices : std::uint8_t { on_device, on_host };
-
   /// The host's memory must outlive the call.
-  DeviceCall(const KdaArgs& host, Device device, Indices indices = Indices::on_device);
+  DeviceCall(const Args& host, Device device, DeviceIndices indices = DeviceIndices::on_device);
 
-  const KdaArgs& args() const { return args_; }
+  const Args& args() const { return args_; }
 
   /// Puts the tensors of another call of the same layouts, outputs included, into the same device memory.
-  void load(const KdaArgs& host);
+  void load(const Args& host);
 
   /// Waits for the call's stream and brings its result back: outputs that the host's call gives are filled,
   /// between their elements, too, with what is on the device; others are new tensors on the host.
-  KdaResult bring_back(const KdaResult& result);
+  RecurrenceResult bring_back(const RecurrenceResult& result);
 
   /// What bring_back() found to be written that is no output, one sentence each: "wrote into q; ".
   const std::string& damage() const { return damage_; }
@@ -72,8 +73,8 @@ class DeviceCall {
   void mirror(const Argument& argument);
 
   Device device_;
-  Indices indices_;
-  KdaArgs host_, args_;
+  DeviceIndices indices_;
+  Args host_, args_;
   std::vector<Mirror> mirrors_;
   std::vector<SurroundedMemory> workspace_;  // one, or none
   std::string damage_;

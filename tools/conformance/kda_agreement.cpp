@@ -31,8 +31,8 @@ std::string too_far(const char* name, double error, double limit) {
 
 }  // namespace
 
-cases::KdaReference expected_of(const cases::Case& golden) {
-  cases::KdaReference reference;
+cases::Reference expected_of(const cases::Case& golden) {
+  cases::Reference reference;
   for (const cases::NamedTensor& expected : golden.expected) {
     auto& values = expected.name == "o" ? reference.o : reference.final_state;
     for_each_offset(expected.tensor,
@@ -51,13 +51,13 @@ DType precision_of(std::string_view backend) {
   return DType::f32;
 }
 
-std::string disagreement(const KdaResult& result, const cases::KdaReference& reference, const KdaArgs& args,
+std::string disagreement(const KdaResult& result, const cases::Reference& reference, const KdaArgs& args,
                          DType precision) {
   const bool asked = args.output_final_state || args.final_state.defined();
   if (asked != result.final_state.defined())
     return asked ? "gives no final_state; " : "gives a final_state that was not asked for; ";
   const Allowed limits = allowed(result, args, precision);
-  const cases::KdaErrors errors = cases::kda_errors(result, reference);
+  const cases::Errors errors = cases::errors_of(result, reference);
   return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state);
 }
 

@@ -31,8 +31,8 @@ namespace fla::conformance {
 namespace {
 
 using cases::KdaCase;
-using cases::KdaReference;
 using cases::KdaSpec;
+using cases::Reference;
 
 void fail(Report& report, const KdaTarget& target, const std::string& what, const KdaArgs& args) {
   if (report.failures.size() < kMostFailures) {
@@ -55,7 +55,7 @@ bool takes(Report& report, const KdaTarget& target, const KdaArgs& args) {
 template <class Body>
 void for_each_target(Report& report, const Options& options, const KdaArgs& args, Body&& body,
                      bool adds_indices = false) {
-  using Indices = DeviceCall::Indices;
+  using Indices = DeviceIndices;
   const bool has_indices = adds_indices || args.cu_seqlens.defined() || args.state_indices.defined();
   for (const std::string_view function : kKdaFunctions) {
     for (const Indices indices : {Indices::on_device, Indices::on_host}) {
@@ -110,14 +110,14 @@ class CheckedCall {
   explicit CheckedCall(const KdaSpec& spec) : call_(cases::make_kda_case(spec)) {}
 
   const KdaArgs& args() const { return call_.args; }
-  const KdaReference& reference() const {
-    if (!reference_) reference_ = cases::kda_reference(call_.args);
+  const Reference& reference() const {
+    if (!reference_) reference_ = cases::reference_of(call_.args);
     return *reference_;
   }
 
  private:
   KdaCase call_;
-  mutable std::optional<KdaReference> reference_;
+  mutable std::optional<Reference> reference_;
 };
 
 /// Calls body(target, call, i) for the call of specs[i] on every target: as it is where the target takes it,
@@ -155,7 +155,7 @@ void check_golden(Report& report, const Options& options) {
   for (const std::string& file : files) {
     const cases::Case golden = cases::read_case(file, "kda");
     const KdaArgs& args = golden.args_as<KdaArgs>();
-    const KdaReference expected = expected_of(golden);
+    const Reference expected = expected_of(golden);
     for_each_target(report, options, args, [&](const KdaTarget& target) {
       if (!takes(report, target, args)) return;
       const std::string wrong = disagreement(target.run(args), expected, args, target.precision());
@@ -432,7 +432,7 @@ void check_refusals_have_reasons(Report& report, const Options& options) {
 void check_verifier_is_pure(Report& report, const Options& options) {
   if (report.backend == "original") return;
   const auto verify = [&](const KdaTarget& target, const KdaArgs& host) {
-    std::optional<DeviceCall> there;
+    std::optional<DeviceCall<KdaArgs>> there;
     if (!target.device.is_cpu()) there.emplace(host, target.device, target.indices);
     const KdaArgs& args = there ? there->args() : host;
     KdaArgs copy;

@@ -5,7 +5,7 @@
 namespace fla::conformance {
 namespace {
 
-using cases::KdaData;
+using cases::DataKind;
 using cases::KdaSpec;
 
 std::vector<KdaSpec> shapes() {
@@ -54,7 +54,7 @@ std::vector<KdaSpec> kda_specs() {
   constexpr std::array dtypes{DType::f32, DType::bf16, DType::f16};
   std::size_t turn = 0;
   for (const KdaSpec& shape : all_shapes) {
-    for (const KdaData data : cases::kAllKdaData) {
+    for (const DataKind data : cases::kAllDataKinds) {
       for (const DType dtype : dtypes) {
         KdaSpec spec = shape;
         spec.data = data;
@@ -66,7 +66,7 @@ std::vector<KdaSpec> kda_specs() {
         spec.options = all_options[(turn + turn / all_options.size()) % all_options.size()];
         // Equal keys that turn the state over with every token add the errors of 16-bit factors up without
         // end.
-        if (data == KdaData::repeated_keys && dtype != DType::f32) spec.options.allow_neg_eigval = false;
+        if (data == DataKind::repeated_keys && dtype != DType::f32) spec.options.allow_neg_eigval = false;
         spec.seed = 100 + turn;
         specs.push_back(spec);
         ++turn;

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 namespace fla::conformance {
 

@@ -16,7 +16,7 @@ namespace fla::conformance {
 struct KdaTarget {
   std::string function, backend;
   Device device{};
-  DeviceCall::Indices indices = DeviceCall::Indices::on_device;
+  DeviceIndices indices = DeviceIndices::on_device;
 
   /// Runs the call there and nowhere else. Throws BackendError when the backend does not take it, Error when
   /// something was written that is no output.

@@ -36,7 +36,7 @@ KdaSpec spec_of(CallForm form) {
 const std::vector<KdaSpec>& NearestKda::taken_by(const KdaTarget& target) {
   const auto [found, is_new] = taken_.try_emplace({target.function, target.indices});
   if (!is_new) return found->second;
-  const bool on_host = target.indices == DeviceCall::Indices::on_host;
+  const bool on_host = target.indices == DeviceIndices::on_host;
   for (const CallForm& form :
        taken_seeds(searched_kda(), {target.function, target.backend, target.device, on_host}))
     found->second.push_back(spec_of(form));

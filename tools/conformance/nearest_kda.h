@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/kda_target.h"
 
 namespace fla::conformance {
@@ -22,7 +22,7 @@ class NearestKda {
  private:
   const std::vector<cases::KdaSpec>& taken_by(const KdaTarget& target);
 
-  std::map<std::pair<std::string, DeviceCall::Indices>, std::vector<cases::KdaSpec>> taken_;
+  std::map<std::pair<std::string, DeviceIndices>, std::vector<cases::KdaSpec>> taken_;
 };
 
 }  // namespace fla::conformance

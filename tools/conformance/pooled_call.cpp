@@ -91,7 +91,7 @@ PooledCall::PooledCall(const KdaArgs& plain, const Kind& kind)
   before_ = bytes_of(args_.final_state);
 }
 
-std::string PooledCall::wrong(const KdaResult& result, const cases::KdaReference& plain) const {
+std::string PooledCall::wrong(const KdaResult& result, const cases::Reference& plain) const {
   const RecurrenceSizes size = sizes_of(args_);
   const std::int64_t row = size.HV * size.V, state = size.HV * size.K * size.V;
   std::string text;
@@ -100,7 +100,7 @@ std::string PooledCall::wrong(const KdaResult& result, const cases::KdaReference
     return text + "final_state is wrongly there; ";
 
   // The states of the sequences, in their order: what the plain call's reference has.
-  cases::KdaReference expected = plain;
+  cases::Reference expected = plain;
   const bool has_state = args_.final_state.defined();
   KdaResult in_order{result.o, {}};
   if (has_state) {

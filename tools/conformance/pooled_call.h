@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fla/ops/kda/kda.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/laid_out.h"
 
 namespace fla::conformance {
@@ -33,7 +33,7 @@ class PooledCall {
 
   /// What is wrong after a run with the result, and with the slots that nobody was to write; empty when
   /// nothing is. `plain` is the reference of the call that this one was made from.
-  std::string wrong(const KdaResult& result, const cases::KdaReference& plain) const;
+  std::string wrong(const KdaResult& result, const cases::Reference& plain) const;
 
  private:
   std::vector<StateSlots> slots_;  // of every sequence; negative as in kda.h

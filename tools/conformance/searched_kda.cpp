@@ -6,7 +6,7 @@
 
 #include "fla/ops/kda/kda.h"
 #include "tools/cases/accuracy.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/kda_agreement.h"
 #include "tools/conformance/kda_target.h"
 #include "tools/conformance/laid_out.h"
@@ -162,13 +162,13 @@ class SearchedKda final : public SearchedOp {
   }
 
   std::shared_ptr<const void> expected(const void* args) const override {
-    return std::make_shared<cases::KdaReference>(cases::kda_reference(of(args)));
+    return std::make_shared<cases::Reference>(cases::reference_of(of(args)));
   }
 
   std::string wrong(const std::vector<cases::NamedTensor>& results, const void* expected, const void* args,
                     const Target& target) const override {
     const KdaResult result{find(results, "o"), find(results, "final_state")};
-    return disagreement(result, *static_cast<const cases::KdaReference*>(expected), of(args),
+    return disagreement(result, *static_cast<const cases::Reference*>(expected), of(args),
                         precision_of(target.backend));
   }
 
@@ -206,7 +206,7 @@ class SearchedKda final : public SearchedOp {
   }
 
   static KdaTarget kda_target(const Target& target) {
-    using Indices = DeviceCall::Indices;
+    using Indices = DeviceIndices;
     return {target.function, target.backend, target.device,
             target.indices_on_host ? Indices::on_host : Indices::on_device};
   }

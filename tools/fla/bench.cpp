@@ -10,6 +10,7 @@
 #include "fla/core/errors.h"
 #include "fla/core/json_line.h"
 #include "tools/cases/atomic_file.h"
+#include "tools/cases/with_op.h"
 #include "tools/fla/bench_cuda.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
@@ -63,10 +64,10 @@ std::vector<DType> dtypes_from(const std::vector<std::string>& names, DType othe
   return types.empty() ? std::vector{otherwise} : types;
 }
 
-cases::KdaData data_from(const std::string& name) {
-  if (const auto data = cases::kda_data_from_name(name)) return *data;
+cases::DataKind data_from(const std::string& name) {
+  if (const auto data = cases::data_kind_from_name(name)) return *data;
   std::string names;
-  for (const cases::KdaData data : cases::kAllKdaData) {
+  for (const cases::DataKind data : cases::kAllDataKinds) {
     names += (names.empty() ? "" : ", ") + std::string(cases::name_of(data));
   }
   throw InvalidArgument("gates", "expected one of " + names + ", got '" + name + "'");
@@ -81,6 +82,7 @@ BenchRequest request_from(const BenchOptions& options) {
   refuse_unless_default(options.suite.empty(), "suite", "cuda");
   refuse_unless_default(options.state_dtypes.empty(), "state-dtype", "cuda");
   BenchRequest request;
+  request.op = options.op;
   request.cases = cases_for(options);
   request.dtypes = dtypes_from(options.dtypes, DType::f32);
   request.threads = options.threads.empty() ? default_threads() : options.threads;
@@ -134,6 +136,7 @@ std::vector<CudaCase> cuda_cases_for(const BenchOptions& options, const Settings
 CudaBenchRequest cuda_request_from(const BenchOptions& options, Device device) {
   refuse_unless_default(options.threads.empty(), "threads", "cpu");
   CudaBenchRequest request;
+  request.op = options.op;
   request.device = device;
   request.options = parse_settings(options.options, "1");
   request.cases = cuda_cases_for(options, request.options);
@@ -151,7 +154,7 @@ template <class Request>
 auto print(const BenchOptions& options, const Request& request, Device device) {
   const auto report = [&request] {
     Progress progress(bench_steps(request));
-    return bench_kda(request, progress);
+    return run_bench(request, progress);
   }();
   const nlohmann::ordered_json machine = machine_facts(device), json = to_json(report, machine);
   if (!options.html.empty()) {
@@ -164,7 +167,9 @@ auto print(const BenchOptions& options, const Request& request, Device device) {
 }
 
 ExitCode bench(const BenchOptions& options) {
-  if (options.op != "kda") throw InvalidArgument("op", "expected kda, got '" + options.op + "'");
+  cases::with_op(options.op, [](auto) {});
+  if (options.op != "kda" && !options.suite.empty())
+    throw InvalidArgument("suite", "expected kda, whose peers have published times, got " + options.op);
   const Device device = parse_present_device(options.device);
   if (!options.html.empty()) cases::AtomicFile::check_writable(options.html);
   if (device.is_cpu()) {

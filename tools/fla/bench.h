@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fla/core/arguments.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/fla/progress.h"
 #include "tools/fla/settings.h"
 
@@ -19,10 +19,11 @@ struct BenchCase {
 };
 
 struct BenchRequest {
+  std::string op = "kda";
   std::vector<BenchCase> cases;
   std::vector<DType> dtypes;
   std::vector<int> threads;
-  cases::KdaData gates = cases::KdaData::random;
+  cases::DataKind gates = cases::DataKind::random;
   std::string function;               ///< empty: the front door's choice
   std::vector<std::string> backends;  ///< empty: the original kernel and every backend that accepts
   Settings options;
@@ -57,6 +58,7 @@ struct Yardstick {
 };
 
 struct BenchReport {
+  std::string op;
   std::vector<BenchRow> rows;
   std::vector<Yardstick> yardsticks;
 
@@ -73,10 +75,10 @@ struct BenchReport {
 /// How many steps of progress a request takes.
 int bench_steps(const BenchRequest& request);
 
-/// Measures kda. Backends take turns, so that a machine that slows down slows all of them; outputs are
+/// Measures an op. Backends take turns, so that a machine that slows down slows all of them; outputs are
 /// poisoned before they are compared with the float64 reference on a few heads. Throws InvalidArgument,
 /// BackendError.
-BenchReport bench_kda(const BenchRequest& request, Progress& progress);
+BenchReport run_bench(const BenchRequest& request, Progress& progress);
 
 std::string to_text(const BenchReport& report, const nlohmann::ordered_json& machine);
 nlohmann::ordered_json to_json(const BenchReport& report, const nlohmann::ordered_json& machine);

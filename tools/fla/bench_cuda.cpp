@@ -8,6 +8,7 @@
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
 #include "tools/cases/op.h"
+#include "tools/cases/with_op.h"
 #include "tools/fla/chosen_backend.h"
 #include "tools/fla/clock.h"
 #include "tools/fla/counted_allocations.h"
@@ -17,20 +18,19 @@
 namespace fla::command {
 namespace {
 
-using Run = KdaResult (*)(const KdaArgs&);
-
 /// One backend in one mode: calls that go round the sets of tensors.
+template <class Args>
 class Contestant {
  public:
-  Contestant(CudaRow row, const DeviceCalls& calls, CudaTimer& timer)
+  Contestant(CudaRow row, const DeviceCalls<Args>& calls, CudaTimer& timer)
       : row_(std::move(row)),
         calls_(calls),
         timer_(timer),
-        run_(row_.function == "chunk_kda" ? &fla::chunk_kda : &fla::fused_recurrent_kda) {}
+        run_(cases::Functions<Args>::called(row_.function)) {}
 
   /// Call 0 alone, as this mode makes it.
   void call_once() {
-    const ScopedPolicy scope(policy_for("kda", row_.backend));
+    const ScopedPolicy scope(policy_for(Args::kOp.name, row_.backend));
     if (row_.mode == LaunchMode::eager) {
       enqueue(1);
     } else {
@@ -40,8 +40,8 @@ class Contestant {
 
   /// What the kernel needs beside inputs and outputs: what it allocates when it is given nothing.
   void count_workspace() {
-    const ScopedPolicy scope(policy_for("kda", row_.backend));
-    KdaArgs args = calls_[0];
+    const ScopedPolicy scope(policy_for(Args::kOp.name, row_.backend));
+    Args args = calls_[0];
     args.workspace = {};
     const CountedAllocations counted;
     static_cast<void>(run_(args));
@@ -54,7 +54,7 @@ class Contestant {
     constexpr double kTimedSeconds = 2e-3;
     constexpr int kMostCalls = 1024;
     row_.calls = calls_.size();
-    const ScopedPolicy scope(policy_for("kda", row_.backend));
+    const ScopedPolicy scope(policy_for(Args::kOp.name, row_.backend));
     (void)timer_.time([this] { enqueue(row_.calls); });
     const double once = timer_.time([this] { enqueue(row_.calls); }) / row_.calls;
     const double wanted = std::ceil(kTimedSeconds / std::max(once, 1e-7));
@@ -83,41 +83,44 @@ class Contestant {
   /// Seconds of one call.
   double measure() {
     if (graph_) return timer_.time([this] { graph_->launch(); }) / row_.calls;
-    const ScopedPolicy scope(policy_for("kda", row_.backend));
+    const ScopedPolicy scope(policy_for(Args::kOp.name, row_.backend));
     return timer_.time([this] { enqueue(row_.calls); }) / row_.calls;
   }
 
   CudaRow row_;
-  const DeviceCalls& calls_;
+  const DeviceCalls<Args>& calls_;
   CudaTimer& timer_;
-  Run run_;
+  RecurrenceResult (*run_)(const Args&);
   std::optional<CudaGraph> graph_;
   std::vector<double> times_;
 };
 
 /// Of the backends that were asked for those that take this call; of all if none was.
+template <class Args>
 std::vector<std::string> backends_for(const CudaBenchRequest& request, std::string_view function,
-                                      const KdaArgs& args) {
+                                      const Args& args) {
   std::vector<std::string> names;
   if (request.backends.empty()) {
-    names = backends_that_take(explain("kda", function, args));
+    names = backends_that_take(explain(Args::kOp.name, function, args));
     names.emplace_back(kOriginal);
   }
   for (const std::string& wanted : request.backends) {
-    const ScopedPolicy scope(policy_for("kda", wanted));
-    if (wanted == kOriginal || explain("kda", function, args).selected == wanted) names.push_back(wanted);
+    const ScopedPolicy scope(policy_for(Args::kOp.name, wanted));
+    if (wanted == kOriginal || explain(Args::kOp.name, function, args).selected == wanted)
+      names.push_back(wanted);
   }
   return names;
 }
 
 /// All modes of all backends on one case, in turns.
+template <class Args>
 std::vector<CudaRow> measure(const CudaBenchRequest& request, const CudaCase& of, DType dtype,
                              CudaTimer& timer) {
   constexpr int kFewest = 5, kMost = 51;
-  DeviceCalls calls(request, of, dtype, timer.stream());
-  const KdaArgs& args = calls[0];
-  const std::string function(cases::find_op("kda").function_or_front_door(request.function, &args));
-  std::vector<Contestant> contestants;
+  DeviceCalls<Args> calls(request, of, dtype, timer.stream());
+  const Args& args = calls[0];
+  const std::string function(cases::find_op(Args::kOp.name).function_or_front_door(request.function, &args));
+  std::vector<Contestant<Args>> contestants;
   std::vector<CudaRow> rows;
   for (const std::string& backend : backends_for(request, function, args)) {
     for (const LaunchMode mode : {LaunchMode::eager, LaunchMode::graph}) {
@@ -129,12 +132,12 @@ std::vector<CudaRow> measure(const CudaBenchRequest& request, const CudaCase& of
                   .in_place = calls.in_place(),
                   .call_sets = calls.size(),
                   .bytes = calls.bytes()};
-      Contestant contestant(row, calls, timer);
+      Contestant<Args> contestant(row, calls, timer);
       try {
         contestant.count_workspace();
         calls.reset(0);
         contestant.call_once();
-        const DeviceCalls::Errors errors = calls.errors();
+        const DeviceErrors errors = calls.errors();
         contestant.row().error_o = errors.o;
         contestant.row().error_state = errors.state;
         contestant.prepare();
@@ -151,9 +154,9 @@ std::vector<CudaRow> measure(const CudaBenchRequest& request, const CudaCase& of
   for (int round = 0; request.repetitions > 0 ? round < request.repetitions
                                               : round < kFewest || (round < kMost && now() < end);
        ++round) {
-    for (Contestant& contestant : contestants) contestant.add_time();
+    for (Contestant<Args>& contestant : contestants) contestant.add_time();
   }
-  for (Contestant& contestant : contestants) rows.push_back(contestant.finish());
+  for (Contestant<Args>& contestant : contestants) rows.push_back(contestant.finish());
   return rows;
 }
 
@@ -163,9 +166,15 @@ int bench_steps(const CudaBenchRequest& request) {
   return static_cast<int>(request.dtypes.size() * request.cases.size()) + 2;
 }
 
-CudaBenchReport bench_kda(const CudaBenchRequest& request, Progress& progress) {
-  CudaBenchReport report{
-      .device = request.device, .data = cases::name_of(request.data), .copy_bytes_per_s = 0, .rows = {}};
+namespace {
+
+template <class Args>
+CudaBenchReport bench_op(const CudaBenchRequest& request, Progress& progress) {
+  CudaBenchReport report{.op = request.op,
+                         .device = request.device,
+                         .data = cases::name_of(request.data),
+                         .copy_bytes_per_s = 0,
+                         .rows = {}};
   CudaTimer timer(request.device);
   // The best that was seen of the memory counts: before everything, when the device is cool, and after it.
   const auto copy = [&] {
@@ -177,12 +186,19 @@ CudaBenchReport bench_kda(const CudaBenchRequest& request, Progress& progress) {
     for (const CudaCase& each : request.cases) {
       progress.begin(each.name + " " + std::string(name_of(dtype)) + ", state " +
                      std::string(name_of(each.state_dtype)));
-      for (CudaRow& row : measure(request, each, dtype, timer)) report.rows.push_back(std::move(row));
+      for (CudaRow& row : measure<Args>(request, each, dtype, timer)) report.rows.push_back(std::move(row));
     }
   }
   copy();
   if (report.rows.empty()) throw InvalidArgument("backend", "none of those takes any of these calls");
   return report;
+}
+
+}  // namespace
+
+CudaBenchReport run_bench(const CudaBenchRequest& request, Progress& progress) {
+  return cases::with_op(
+      request.op, [&]<class Args>(std::type_identity<Args>) { return bench_op<Args>(request, progress); });
 }
 
 }  // namespace fla::command

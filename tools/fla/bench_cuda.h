@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "fla/core/arguments.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/fla/progress.h"
 #include "tools/fla/settings.h"
 
-/// The benchmark of kda on a GPU.
+/// The benchmark of an op on a GPU.
 namespace fla::command {
 
 /// graph: calls that were captured once and are replayed; eager: the public function, called in a loop.
@@ -38,13 +38,14 @@ struct CudaCase {
 };
 
 struct CudaBenchRequest {
+  std::string op = "kda";
   Device device{DeviceType::cuda, 0};
   std::vector<CudaCase> cases;
   std::vector<DType> dtypes;
-  cases::KdaData data = cases::KdaData::random;
+  cases::DataKind data = cases::DataKind::random;
   std::string function;               ///< empty: the front door's choice
   std::vector<std::string> backends;  ///< empty: the original kernel and every backend that accepts
-  Settings options;                   ///< on top of kda_cuda_options()
+  Settings options;                   ///< on top of cuda_options()
   int repetitions = 0;                ///< 0: as many as fit into `seconds`
   double seconds = 0.3;               ///< for each row
 };
@@ -71,6 +72,7 @@ struct CudaRow {
 };
 
 struct CudaBenchReport {
+  std::string op;
   Device device;
   std::string_view data;
   double copy_bytes_per_s = 0;
@@ -82,18 +84,18 @@ struct CudaBenchReport {
   const CudaRow* on_original(const CudaRow& row) const;
 };
 
-/// The options of every call unless the request says otherwise: gate with lower bound -5, norm and sigmoid
-/// in the kernel, final state returned.
-Settings kda_cuda_options();
+/// The options of every call of an op unless the request says otherwise, as far as it has them: gate with
+/// lower bound -5, norm and sigmoid in the kernel, final state returned.
+Settings cuda_options(ArgumentTable arguments);
 
 /// How many steps of progress a request takes.
 int bench_steps(const CudaBenchRequest& request);
 
-/// Measures kda on a GPU with CUDA events. Backends and modes take turns; every one's results are compared,
+/// Measures an op on a GPU with CUDA events. Backends and modes take turns; every one's results are compared,
 /// on outputs that were poisoned before, with the float64 reference on a few heads. A kernel that fails
 /// leaves a row that says so; after a lost device nothing more is measured. The rows point into the request.
 /// Throws InvalidArgument, BackendError.
-CudaBenchReport bench_kda(const CudaBenchRequest& request, Progress& progress);
+CudaBenchReport run_bench(const CudaBenchRequest& request, Progress& progress);
 
 std::string to_text(const CudaBenchReport& report, const nlohmann::ordered_json& machine);
 nlohmann::ordered_json to_json(const CudaBenchReport& report, const nlohmann::ordered_json& machine);

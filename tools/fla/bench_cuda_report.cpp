@@ -202,7 +202,7 @@ std::string peers_table(const CudaBenchReport& report, const std::vector<Line>& 
 
 Json row_json(const CudaBenchReport& report, const CudaRow& row) {
   Json json{{"case", row.of->name},
-            {"op", "kda"},
+            {"op", report.op},
             {"function", row.function},
             {"backend", row.backend},
             {"device", to_string(report.device)},
@@ -251,12 +251,16 @@ Json row_json(const CudaBenchReport& report, const CudaRow& row) {
 
 std::string_view name_of(LaunchMode mode) { return mode == LaunchMode::graph ? "graph" : "eager"; }
 
-Settings kda_cuda_options() {
-  return {{"use_gate_in_kernel", "1"},
-          {"lower_bound", "-5"},
-          {"use_qk_l2norm_in_kernel", "1"},
-          {"use_beta_sigmoid_in_kernel", "1"},
-          {"output_final_state", "1"}};
+Settings cuda_options(ArgumentTable arguments) {
+  Settings settings{{"use_gate_in_kernel", "1"},
+                    {"lower_bound", "-5"},
+                    {"use_qk_l2norm_in_kernel", "1"},
+                    {"use_beta_sigmoid_in_kernel", "1"},
+                    {"output_final_state", "1"}};
+  std::erase_if(settings, [&](const auto& setting) {
+    return std::ranges::find(arguments, setting.first, &Argument::name) == arguments.end();
+  });
+  return settings;
 }
 
 const CudaRow* CudaBenchReport::on_original(const CudaRow& row) const {

@@ -7,7 +7,7 @@ namespace fla::command {
 
 int bench_steps(const CudaBenchRequest&) { return 1; }
 
-CudaBenchReport bench_kda(const CudaBenchRequest&, Progress&) {
+CudaBenchReport run_bench(const CudaBenchRequest&, Progress&) {
   throw InvalidArgument("device", why_no_cuda_device());
 }
 

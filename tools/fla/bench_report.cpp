@@ -110,7 +110,7 @@ Json to_json(const BenchReport& report, const Json& machine) {
   for (const BenchRow& row : report.rows) {
     const Yardstick& yardstick = report.yardstick(row.threads);
     rows.push_back({{"case", row.case_name},
-                    {"op", "kda"},
+                    {"op", report.op},
                     {"function", row.function},
                     {"backend", row.backend},
                     {"device", "cpu"},

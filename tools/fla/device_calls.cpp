@@ -10,6 +10,7 @@
 #include "fla/core/cuda_error.h"
 #include "fla/core/device_memory.h"
 #include "fla/core/threads.h"
+#include "fla/ops/recurrence/call_of.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
 #include "tools/fla/cuda_timer.h"
@@ -18,7 +19,7 @@
 namespace fla::command {
 namespace {
 
-using cases::KdaData;
+using cases::DataKind;
 using Index = std::int64_t;
 
 constexpr std::uint64_t kSeeds = 16;  // of the tensors of one call
@@ -36,13 +37,16 @@ int sets_for(double bytes, Device device) {
 
 }  // namespace
 
-DeviceCalls::DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype, Stream stream)
+template <RecurrenceArgs Args>
+DeviceCalls<Args>::DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype,
+                               Stream stream)
     : request_(request), case_(of), dtype_(dtype), stream_(stream) {
   calls_.push_back(make(1));
-  const KdaArgs args = calls_.front().args;  // a copy: the vector grows
+  const Args args = calls_.front().args;  // a copy: the vector grows
   validate_arguments(args);
-  for (const TensorView& tensor :
-       {args.q, args.k, args.v, args.g, args.beta, args.out, args.final_state, calls_.front().initial})
+  const recurrence::Arguments of_all = recurrence::arguments_of(args);
+  for (const TensorView& tensor : {of_all.q, of_all.k, of_all.v, of_all.g, of_all.beta, of_all.a, of_all.b,
+                                   of_all.out, of_all.final_state, calls_.front().initial})
     bytes_ += static_cast<double>(bytes_of(tensor));
   for (int i = 1; i < sets_for(bytes_, request.device); ++i)
     calls_.push_back(make(static_cast<std::uint64_t>(i) + 1));
@@ -56,27 +60,30 @@ DeviceCalls::DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DT
   make_samples();
 }
 
-Tensor DeviceCalls::place(Call& call, std::vector<Index> shape, DType dtype) const {
+template <RecurrenceArgs Args>
+Tensor DeviceCalls<Args>::place(Call& call, std::vector<Index> shape, DType dtype) const {
   call.memory.push_back(empty_on(shape, dtype, request_.device, stream_));
   return call.memory.back();
 }
 
-DeviceCalls::Call DeviceCalls::make(std::uint64_t seed) {
+template <RecurrenceArgs Args>
+typename DeviceCalls<Args>::Call DeviceCalls<Args>::make(std::uint64_t seed) {
   const AxisSizes& sizes = case_.sizes;
   const Index B = sizes[Axis::B], T = sizes[Axis::T], H = sizes[Axis::H], HV = sizes[Axis::HV],
               K = sizes[Axis::K], V = sizes[Axis::V];
   const Index N = case_.lengths.empty() ? B : static_cast<Index>(case_.lengths.size());
   Call call;
-  KdaArgs& args = call.args;
-  for (const Settings& settings : {kda_cuda_options(), request_.options}) {
-    for (const auto& [name, value] : settings) cases::set_option(KdaArgs::arguments(), &args, name, value);
+  Args& args = call.args;
+  for (const Settings& settings : {cuda_options(Args::arguments()), request_.options}) {
+    for (const auto& [name, value] : settings) cases::set_option(Args::arguments(), &args, name, value);
   }
+  const recurrence::Arguments options = recurrence::arguments_of(args);
   args.state_v_first = case_.state_v_first;
   args.stream = stream_;
 
   std::uint64_t next = seed * kSeeds;
-  const KdaData data = request_.data;
-  const bool repeat = data == KdaData::repeated_keys, outside_norm = !args.use_qk_l2norm_in_kernel;
+  const DataKind data = request_.data;
+  const bool repeat = data == DataKind::repeated_keys, outside_norm = !options.use_qk_l2norm_in_kernel;
   const auto filled = [&](std::vector<Index> shape, DType dtype, RandomFill fill) {
     const Tensor tensor = place(call, std::move(shape), dtype);
     fill.seed = next++;
@@ -86,17 +93,34 @@ DeviceCalls::Call DeviceCalls::make(std::uint64_t seed) {
   args.q = filled({B, T, H, K}, dtype_, {.unit_rows = outside_norm});
   args.k = filled({B, T, H, K}, dtype_, {.unit_rows = outside_norm, .same_rows = repeat});
   args.v = filled({B, T, HV, V}, dtype_, {});
-  args.g = filled({B, T, HV, K}, dtype_,
-                  {.filling = args.use_gate_in_kernel ? Filling::gate : Filling::decay, .data = data});
-  const bool raw_beta = args.use_beta_sigmoid_in_kernel;
-  if (repeat) {  // the sigmoid of 30 is 1
-    args.beta = filled({B, T, HV}, dtype_, {.filling = Filling::constant, .scale = raw_beta ? 30.0f : 1.0f});
-  } else {
-    args.beta = filled({B, T, HV}, dtype_, {.filling = raw_beta ? Filling::normal : Filling::sigmoid});
+  const bool by_channel = Args::kOp.gate == GateKind::channel, raw_gate = options.use_gate_in_kernel;
+  if constexpr (requires { args.g; }) {
+    args.g = filled(by_channel ? std::vector{B, T, HV, K} : std::vector{B, T, HV}, dtype_,
+                    {.filling = raw_gate ? Filling::gate : Filling::decay, .data = data});
   }
-  if (args.use_gate_in_kernel) {
-    args.A_log = filled({HV}, DType::f32, {.scale = 0.5f});
-    args.dt_bias = filled({HV * K}, DType::f32, {.scale = 0.5f});
+  const bool raw_beta = options.use_beta_sigmoid_in_kernel;
+  if constexpr (requires { args.beta; }) {
+    if (repeat) {  // the sigmoid of 30 is 1
+      args.beta =
+          filled({B, T, HV}, dtype_, {.filling = Filling::constant, .scale = raw_beta ? 30.0f : 1.0f});
+    } else {
+      args.beta = filled({B, T, HV}, dtype_, {.filling = raw_beta ? Filling::normal : Filling::sigmoid});
+    }
+  }
+  if constexpr (requires { args.a; }) {
+    // Different vectors of norms below 1: what a takes out of the state comes back smaller, elsewhere.
+    args.a = filled({B, T, H, K}, dtype_, {.unit_rows = true});
+    args.b = filled({B, T, H, K}, dtype_, {.scale = 0.3f / std::sqrt(static_cast<float>(K))});
+  }
+  if constexpr (requires { args.A_log; }) {
+    if (raw_gate) {
+      args.A_log = filled({HV}, DType::f32, {.scale = 0.5f});
+      args.dt_bias = filled({by_channel ? HV * K : HV}, DType::f32, {.scale = 0.5f});
+    }
+  }
+  if constexpr (requires { args.layer_idx; }) {
+    if (!args.layer_idx) args.layer_idx = 1.0f;
+    if (!args.num_layers) args.num_layers = 4.0f;
   }
   if (!case_.lengths.empty()) {
     Tensor starts = Tensor::empty({N + 1}, DType::i64);
@@ -112,14 +136,15 @@ DeviceCalls::Call DeviceCalls::make(std::uint64_t seed) {
       args.state_v_first ? std::vector<Index>{N, HV, V, K} : std::vector<Index>{N, HV, K, V};
   call.state = place(call, state, case_.state_dtype);
   args.final_state = call.state;
-  in_place_ = front_door(args) == "fused_recurrent_kda";
+  in_place_ = front_door(args) == Args::kOp.recurrent;
   const Tensor initial = in_place_ ? call.state : place(call, state, case_.state_dtype);
   args.initial_state = initial;
   call.initial = args.initial_state;
   return call;
 }
 
-void DeviceCalls::reset(int i) {
+template <RecurrenceArgs Args>
+void DeviceCalls<Args>::reset(int i) {
   const Call& call = calls_[static_cast<std::size_t>(i)];
   cudaStream_t const stream = static_cast<cudaStream_t>(stream_.handle);
   for (const Tensor& output : {call.o, call.state}) {  // all ones: NaN in every dtype
@@ -128,14 +153,16 @@ void DeviceCalls::reset(int i) {
   fill_random(call.initial, {.scale = 0.3f, .seed = static_cast<std::uint64_t>(i + 2) * kSeeds - 1}, stream_);
 }
 
-Sequence DeviceCalls::tokens_of(Index sequence) const {
+template <RecurrenceArgs Args>
+Sequence DeviceCalls<Args>::tokens_of(Index sequence) const {
   if (case_.lengths.empty()) return {sequence, 0, case_.sizes[Axis::T]};
   Index begin = 0;
   for (Index n = 0; n < sequence; ++n) begin += case_.lengths[static_cast<std::size_t>(n)];
   return {0, begin, begin + case_.lengths[static_cast<std::size_t>(sequence)]};
 }
 
-Tensor DeviceCalls::bring_rows(const TensorView& tensor, const Sequence& tokens, Index head) const {
+template <RecurrenceArgs Args>
+Tensor DeviceCalls<Args>::bring_rows(const TensorView& tensor, const Sequence& tokens, Index head) const {
   const bool scalar = tensor.rank() == 3;
   const Index count = tokens.end - tokens.begin, channels = scalar ? 1 : tensor.size(3);
   const Tensor rows = scalar ? Tensor::empty({1, count, 1}, tensor.dtype())
@@ -152,7 +179,8 @@ Tensor DeviceCalls::bring_rows(const TensorView& tensor, const Sequence& tokens,
   return rows;
 }
 
-Tensor DeviceCalls::bring_state(const TensorView& tensor, Index sequence, Index head) const {
+template <RecurrenceArgs Args>
+Tensor DeviceCalls<Args>::bring_state(const TensorView& tensor, Index sequence, Index head) const {
   const Tensor state = Tensor::empty({1, 1, tensor.size(2), tensor.size(3)}, tensor.dtype());
   copy(TensorView(tensor.as<char>() + (sequence * tensor.stride(0) + head * tensor.stride(1)) *
                                           static_cast<Index>(size_of(tensor.dtype())),
@@ -161,10 +189,12 @@ Tensor DeviceCalls::bring_state(const TensorView& tensor, Index sequence, Index 
   return state;
 }
 
-KdaArgs DeviceCalls::bring_head(const Call& call, const Sample& sample, std::vector<Tensor>& memory) const {
-  const KdaArgs& there = call.args;
+template <RecurrenceArgs Args>
+typename DeviceCalls<Args>::BroughtHead DeviceCalls<Args>::bring_head(const Call& call, const Sample& sample,
+                                                                      std::vector<Tensor>& memory) const {
+  const Args& there = call.args;
   const Index key_head = sample.head / (there.v.size(2) / there.q.size(2)), K = there.q.size(3);
-  KdaArgs here = there;
+  Args here = there;
   const auto keep = [&memory](Tensor tensor) {
     memory.push_back(std::move(tensor));
     return memory.back().view();
@@ -175,40 +205,56 @@ KdaArgs DeviceCalls::bring_head(const Call& call, const Sample& sample, std::vec
   here.q = keep(bring_rows(there.q, sample.tokens, key_head));
   here.k = keep(bring_rows(there.k, sample.tokens, key_head));
   here.v = keep(bring_rows(there.v, sample.tokens, sample.head));
-  here.g = keep(bring_rows(there.g, sample.tokens, sample.head));
-  here.beta = keep(bring_rows(there.beta, sample.tokens, sample.head));
+  if constexpr (requires { here.g; }) here.g = keep(bring_rows(there.g, sample.tokens, sample.head));
+  if constexpr (requires { here.beta; }) here.beta = keep(bring_rows(there.beta, sample.tokens, sample.head));
+  if constexpr (requires { here.a; }) {
+    here.a = keep(bring_rows(there.a, sample.tokens, key_head));
+    here.b = keep(bring_rows(there.b, sample.tokens, key_head));
+  }
   here.initial_state = keep(bring_state(call.initial, sample.sequence, sample.head));
-  if (there.A_log.defined()) here.A_log = part(there.A_log, sample.head, 1);
-  if (there.dt_bias.defined()) here.dt_bias = part(there.dt_bias, sample.head * K, K);
+  if constexpr (requires { here.A_log; }) {
+    const Index biases = Args::kOp.gate == GateKind::channel ? K : 1;
+    if (there.A_log.defined()) here.A_log = part(there.A_log, sample.head, 1);
+    if (there.dt_bias.defined()) here.dt_bias = part(there.dt_bias, sample.head * biases, biases);
+  }
   here.cu_seqlens = {};
   here.out = {};
   here.final_state = {};
   here.stream = {};
   here.workspace = {};
   synchronize(request_.device, stream_);
-  return here;
+  return {here, head_decay(call_of(there, {}), sample.head)};
 }
 
-void DeviceCalls::make_samples() {
+template <RecurrenceArgs Args>
+void DeviceCalls<Args>::make_samples() {
   constexpr Index kMost = 4, kMostOfShort = 16;
-  const KdaArgs& args = calls_.front().args;
+  const Args& args = calls_.front().args;
   const Index N = case_.lengths.empty() ? args.q.size(0) : static_cast<Index>(case_.lengths.size());
   const Index heads = N * args.v.size(2), count = std::min(heads, in_place_ ? kMostOfShort : kMost);
-  std::vector<KdaArgs> calls;
+  std::vector<BroughtHead> heads_brought;
   std::vector<Tensor> memory;
   for (Index s = 0; s < count; ++s) {
     const Index at = count == 1 ? 0 : s * (heads - 1) / (count - 1);
     const Index sequence = at / args.v.size(2);
     samples_.push_back({sequence, at % args.v.size(2), tokens_of(sequence), {}});
-    calls.push_back(bring_head(calls_.front(), samples_.back(), memory));
+    heads_brought.push_back(bring_head(calls_.front(), samples_.back(), memory));
   }
   parallel_for(count, [&](Index s, int) {
     const auto at = static_cast<std::size_t>(s);
-    samples_[at].expected = cases::kda_reference_head(calls[at], 0, 0);
+    const auto& [alone, decay] = heads_brought[at];
+    RecurrenceCall call = call_of(alone, {});
+    if (call.gate_kind == GateKind::head) {  // it follows from the head's number, which is another one here
+      call.g = {.data = const_cast<float*>(&decay)};
+      call.head_gate = HeadGate::given;
+    }
+    samples_[at].expected =
+        cases::recurrence_reference_head(call, recurrence::pair_of(recurrence::arguments_of(alone)), 0, 0);
   });
 }
 
-DeviceCalls::Errors DeviceCalls::errors() const {
+template <RecurrenceArgs Args>
+DeviceErrors DeviceCalls<Args>::errors() const {
   const Call& call = calls_.front();
   cases::ErrorSum o, state;
   for (const Sample& sample : samples_) {
@@ -227,5 +273,9 @@ DeviceCalls::Errors DeviceCalls::errors() const {
   }
   return {o.relative(), state.relative()};
 }
+
+#define FLA_OP(NAME, ARGS) template class DeviceCalls<ARGS>;
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
 
 }  // namespace fla::command

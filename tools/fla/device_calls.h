@@ -5,22 +5,28 @@
 #include <vector>
 
 #include "fla/core/tensor.h"
-#include "fla/ops/kda/kda.h"
-#include "tools/cases/kda_reference.h"
+#include "fla/ops/ops.h"
+#include "tools/cases/recurrence_reference.h"
 #include "tools/fla/bench_cuda.h"
 
 /// The calls of one case of a benchmark on a GPU. Only in builds with CUDA.
 namespace fla::command {
 
+/// How far a result is from the reference.
+struct DeviceErrors {
+  double o, state;
+};
+
 /// Calls of one shape on random tensors of their own, with memory for their results and one workspace for
 /// all: so many that together they are far larger than the device's cache. Short calls update their state in
 /// place, as decoding does. Everything is put on the one stream, which must outlive this.
+template <RecurrenceArgs Args>
 class DeviceCalls {
  public:
   DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype, Stream stream);
 
   int size() const { return static_cast<int>(calls_.size()); }
-  const KdaArgs& operator[](int i) const { return calls_[static_cast<std::size_t>(i)].args; }
+  const Args& operator[](int i) const { return calls_[static_cast<std::size_t>(i)].args; }
   bool in_place() const { return in_place_; }
   /// What one call has to read and write once.
   double bytes() const { return bytes_; }
@@ -28,16 +34,13 @@ class DeviceCalls {
   /// The states as they were at first; outputs full of NaN.
   void reset(int i);
 
-  struct Errors {
-    double o, state;
-  };
   /// What call 0, made once since its reset, left in its outputs, against the float64 reference on a few
   /// heads that are spread over the call. Waits for the stream.
-  Errors errors() const;
+  DeviceErrors errors() const;
 
  private:
   struct Call {
-    KdaArgs args;
+    Args args;
     std::vector<Tensor> memory;
     Tensor o, state;
     TensorView initial;
@@ -55,7 +58,12 @@ class DeviceCalls {
   /// [begin, end) of one head as a tensor [1, tokens, 1, channels] or [1, tokens, 1] on the host.
   Tensor bring_rows(const TensorView& tensor, const Sequence& tokens, std::int64_t head) const;
   Tensor bring_state(const TensorView& tensor, std::int64_t sequence, std::int64_t head) const;
-  KdaArgs bring_head(const Call& call, const Sample& sample, std::vector<Tensor>& memory) const;
+  /// What there is to know of a sample, as a call of one head.
+  struct BroughtHead {
+    Args args;
+    float decay;  ///< of a head whose call has no gate
+  };
+  BroughtHead bring_head(const Call& call, const Sample& sample, std::vector<Tensor>& memory) const;
   void make_samples();
 
   const CudaBenchRequest& request_;

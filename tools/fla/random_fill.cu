@@ -13,7 +13,7 @@
 namespace fla::command {
 namespace {
 
-using cases::KdaData;
+using cases::DataKind;
 
 constexpr int kWarp = 32;
 
@@ -37,30 +37,30 @@ struct Random {
 
 __device__ float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
-__device__ float decay(KdaData data, int channel, Random& random) {
+__device__ float decay(DataKind data, int channel, Random& random) {
   const float u = random.uniform();
   switch (data) {
-    case KdaData::random: return -5 * sigmoid(random.normal());
-    case KdaData::bound: return -5;
-    case KdaData::slow: return -0.01f * u;
-    case KdaData::strong: return -125 * u;
-    case KdaData::resets: return u < 0.03f ? -100.0f : -0.01f * random.uniform();
-    case KdaData::mixed: return channel / 16 % 4 == 0 ? -20 * u : -0.05f * u;
-    case KdaData::repeated_keys: break;
+    case DataKind::random: return -5 * sigmoid(random.normal());
+    case DataKind::bound: return -5;
+    case DataKind::slow: return -0.01f * u;
+    case DataKind::strong: return -125 * u;
+    case DataKind::resets: return u < 0.03f ? -100.0f : -0.01f * random.uniform();
+    case DataKind::mixed: return channel / 16 % 4 == 0 ? -20 * u : -0.05f * u;
+    case DataKind::repeated_keys: break;
   }
   return 0;
 }
 
-__device__ float raw_gate(KdaData data, int channel, Random& random) {
+__device__ float raw_gate(DataKind data, int channel, Random& random) {
   const float u = random.uniform(), z = random.normal(), slow = z - 8;
   switch (data) {
-    case KdaData::random: return z;
-    case KdaData::bound: return 30;
-    case KdaData::slow: return slow;
-    case KdaData::strong: return 100 * u;
-    case KdaData::resets: return u < 0.03f ? 100.0f : slow;
-    case KdaData::mixed: return channel / 16 % 4 == 0 ? 20 * u : slow;
-    case KdaData::repeated_keys: break;
+    case DataKind::random: return z;
+    case DataKind::bound: return 30;
+    case DataKind::slow: return slow;
+    case DataKind::strong: return 100 * u;
+    case DataKind::resets: return u < 0.03f ? 100.0f : slow;
+    case DataKind::mixed: return channel / 16 % 4 == 0 ? 20 * u : slow;
+    case DataKind::repeated_keys: break;
   }
   return -60;
 }

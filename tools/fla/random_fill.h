@@ -4,10 +4,10 @@
 
 #include "fla/core/device.h"
 #include "fla/core/tensor.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 /// Random tensors made on the GPU that they are for; those of a benchmark take the host seconds. What they
-/// are like is what tools/cases/kda_random.h says. Only in builds with CUDA.
+/// are like is what tools/cases/random_case.h says. Only in builds with CUDA.
 namespace fla::command {
 
 enum class Filling : std::uint8_t {
@@ -20,7 +20,7 @@ enum class Filling : std::uint8_t {
 
 struct RandomFill {
   Filling filling = Filling::normal;
-  cases::KdaData data = cases::KdaData::random;
+  cases::DataKind data = cases::DataKind::random;
   float scale = 1;
   bool unit_rows = false;  ///< each row, the last axis, is normalised
   bool same_rows = false;  ///< all tokens of a head have the same row; the last axis but one counts heads

@@ -49,7 +49,8 @@ struct LowRankPair {
 };
 
 /// The log-decay of a head that no tensor holds.
-FLA_HOST_DEVICE float head_decay(const RecurrenceCall& call, std::int64_t head) {
+template <class Call>
+FLA_HOST_DEVICE float head_decay(const Call& call, std::int64_t head) {
   if (call.head_gate == HeadGate::slopes) return -call.head_slope * static_cast<float>(head);
   return log1pf(-exp2f(-5 - static_cast<float>(head)));
 }

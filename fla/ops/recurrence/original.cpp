@@ -12,7 +12,7 @@
 #ifdef FLA_HAS_CUDA
 #include "fla/core/cuda_error.h"
 #include "fla/ops/common/call_workspace.h"
-#include "fla/ops/kda/cuda/kda_call.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
 #endif
 
 namespace fla::recurrence {
@@ -50,13 +50,6 @@ void check_device(Device device) {
 
 #ifdef FLA_HAS_CUDA
 
-/// What the kernels of fla/ops/kda/cuda are for.
-void check_kernels(const RecurrenceOp& op, Device device) {
-  if (op.gate == GateKind::channel && op.rule == Rule::delta) return;
-  throw InvalidArgument("q", "expected device cpu, got " + to_string(device) + ": " + std::string(op.name) +
-                                 " has no CUDA kernels yet");
-}
-
 /// Grids are cut into heads of sequences, 32 values a block.
 void check_grid(const RecurrenceCall& call) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -71,7 +64,8 @@ void check_grid(const RecurrenceCall& call) {
 struct Kernel {
   std::string_view RecurrenceOp::*function;
   std::size_t (*workspace)(const RecurrenceCall& call);
-  cudaError_t (*launch)(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
+  cudaError_t (*launch)(const RecurrenceCall& call, const LowRankPair& pair, void* workspace,
+                        cudaStream_t stream);
 };
 constexpr Kernel kChunk{&RecurrenceOp::chunk, cuda::chunk_workspace, cuda::launch_chunk};
 constexpr Kernel kRecurrent{&RecurrenceOp::recurrent, cuda::recurrent_workspace, cuda::launch_recurrent};
@@ -79,7 +73,6 @@ constexpr Kernel kRecurrent{&RecurrenceOp::recurrent, cuda::recurrent_workspace,
 RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   const Device device = args.q.device();
   check_device(device);
-  check_kernels(args.op, device);
   const RecurrenceCall call = call_of(args, {});
   check_grid(call);
   if (args.v.numel() == 0 && !args.final_state.defined() && !args.output_final_state)
@@ -87,8 +80,8 @@ RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   const CurrentDevice current(device.index);
   const CallWorkspace workspace(args.workspace, kernel.workspace(call), device, args.stream);
   RecurrenceResult result = make_result(args);
-  const cudaError_t error =
-      kernel.launch(call_of(args, result), workspace.data(), static_cast<cudaStream_t>(args.stream.handle));
+  const cudaError_t error = kernel.launch(call_of(args, result), pair_of(args), workspace.data(),
+                                          static_cast<cudaStream_t>(args.stream.handle));
   if (error != cudaSuccess)
     check_cuda(error, ("launching " + std::string(args.op.*kernel.function)).c_str(),
                BackendError::Wrote::nothing);
@@ -99,7 +92,6 @@ RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
 
 std::size_t original_workspace(const Arguments& args) {
   check_device(args.q.device());
-  check_kernels(args.op, args.q.device());
   const RecurrenceCall call = call_of(args, {});
   check_grid(call);
   return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));

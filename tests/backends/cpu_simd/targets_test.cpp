@@ -11,8 +11,8 @@
 #include "tests/core/scoped_environment.h"
 #include "tests/ops/kda/causality.h"
 #include "tests/ops/kda/pool_run.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/kda_agreement.h"
 #include "tools/conformance/laid_out.h"
 
@@ -60,7 +60,7 @@ class CpuSimdTarget : public testing::TestWithParam<std::string> {
   /// Both functions, on cpu_simd, against the reference.
   static void expect_agreement(const fla::KdaArgs& args) {
     const fla::ScopedPolicy required({.require = {{"kda", "cpu_simd"}}});
-    const fla::cases::KdaReference reference = fla::cases::kda_reference(args);
+    const fla::cases::Reference reference = fla::cases::reference_of(args);
     for (const auto run : {fla::chunk_kda, fla::fused_recurrent_kda}) {
       EXPECT_EQ(fla::conformance::disagreement(run(args), reference, args), "")
           << fla::conformance::describe(args);
@@ -71,7 +71,7 @@ class CpuSimdTarget : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(CpuSimdTarget, AgreesOnEveryKindOfData) {
-  for (const fla::cases::KdaData data : fla::cases::kAllKdaData) {
+  for (const fla::cases::DataKind data : fla::cases::kAllDataKinds) {
     for (const fla::DType dtype : {fla::DType::f32, fla::DType::bf16, fla::DType::f16}) {
       expect_agreement(
           fla::cases::make_kda_case({.T = 83, .H = 2, .K = 128, .V = 128, .dtype = dtype, .data = data})

@@ -12,8 +12,8 @@
 #include "tests/backends/cuda_decode/refusals.h"
 #include "tests/core/error_text.h"
 #include "tests/gpu/gpu.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/device_call.h"
 #include "tools/conformance/kda_agreement.h"
 
@@ -24,6 +24,7 @@ using fla::DType;
 using fla::KdaArgs;
 using fla::KdaResult;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla_test::error_text;
 
 fla::Explanation::Row row_of(const KdaArgs& args, std::string_view function = "fused_recurrent_kda") {
@@ -34,7 +35,7 @@ fla::Explanation::Row row_of(const KdaArgs& args, std::string_view function = "f
 }
 
 /// The result of cuda_decode, which must take the call, on the host.
-KdaResult decoded(const KdaArgs& host, DeviceCall::Indices indices = DeviceCall::Indices::on_device) {
+KdaResult decoded(const KdaArgs& host, DeviceIndices indices = DeviceIndices::on_device) {
   const fla::ScopedPolicy required({.require = {{"kda", "cuda_decode"}}});
   DeviceCall call(host, fla_test::kGpu, indices);
   const KdaResult result = call.bring_back(fla::kda(call.args()));
@@ -66,6 +67,24 @@ TEST_F(CudaDecode, RefusesWithItsReasonThroughThePublicFunction) {
   }
 }
 
+TEST_F(CudaDecode, RefusesStridesOfWhatOtherOpsHave) {
+  const fla::ScopedPolicy required(
+      {.require = {{"simple_gla", "cuda_decode"}, {"dplr_delta_rule", "cuda_decode"}}});
+  fla_test::OtherOpsCall call;
+  EXPECT_EQ(
+      error_text<BackendError>([&] { fla::fused_recurrent_simple_gla(call.with_backward_gamma()); }),
+      std::string("simple_gla.fused_recurrent_simple_gla: backend cuda_decode is required and refused: ") +
+          fla_test::OtherOpsCall::kBackwardGamma);
+  for (const auto& [name, member] :
+       {std::pair{"a", &fla::DplrDeltaRuleArgs::a}, {"b", &fla::DplrDeltaRuleArgs::b}}) {
+    const fla::DplrDeltaRuleArgs far = call.with_far(member);
+    EXPECT_EQ(
+        error_text<BackendError>([&] { fla::fused_recurrent_dplr_delta_rule(far); }),
+        "dplr_delta_rule.fused_recurrent_dplr_delta_rule: backend cuda_decode is required and refused: " +
+            call.far_reason(name));
+  }
+}
+
 TEST_F(CudaDecode, RefusesAGpuThatIsNotThere) {
   fla_test::DecodeCall call;
   call.put_on({fla::DeviceType::cuda, 99});
@@ -94,8 +113,8 @@ TEST_F(CudaDecode, GivesTheSameBitsForIndicesHereAndThere) {
                                                                 .dtype = DType::bf16,
                                                                 .pool = 700,
                                                                 .write_indices = write_indices});
-    EXPECT_TRUE(fla::conformance::same_bits(decoded(call.args, DeviceCall::Indices::on_device),
-                                            decoded(call.args, DeviceCall::Indices::on_host)));
+    EXPECT_TRUE(fla::conformance::same_bits(decoded(call.args, DeviceIndices::on_device),
+                                            decoded(call.args, DeviceIndices::on_host)));
   }
 }
 
@@ -104,7 +123,7 @@ TEST_F(CudaDecode, IsRightWithoutAnyState) {
     const fla::cases::KdaCase call = fla::cases::make_kda_case(
         {.B = 3, .T = 1, .H = 2, .HV = 4, .K = K, .V = 64, .initial_state = false, .options = {}});
     EXPECT_EQ(
-        fla::conformance::disagreement(decoded(call.args), fla::cases::kda_reference(call.args), call.args),
+        fla::conformance::disagreement(decoded(call.args), fla::cases::reference_of(call.args), call.args),
         "");
   }
 }

@@ -46,6 +46,16 @@ void use_gate(DecodeCall& call, std::int64_t bias_rank) {
 
 }  // namespace
 
+fla::SimpleGlaArgs OtherOpsCall::with_backward_gamma() {
+  return {.q = args.q, .k = args.k, .v = args.v, .g_gamma = strided(tensor({4}), 0, -1)};
+}
+
+fla::DplrDeltaRuleArgs OtherOpsCall::with_far(TensorView fla::DplrDeltaRuleArgs::*member) {
+  fla::DplrDeltaRuleArgs other{.q = args.q, .k = args.k, .v = args.v, .a = args.k, .b = args.k, .g = args.g};
+  other.*member = strided(other.*member, 0, kTooFar);
+  return other;
+}
+
 const std::vector<Refusal>& refusals() {
   static const std::vector<Refusal> all{
       {"CpuTensors",

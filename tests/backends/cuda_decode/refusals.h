@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fla/ops/ops.h"
 #include "tests/backends/metadata_call.h"
 
 namespace fla_test {
@@ -16,6 +17,18 @@ class DecodeCall : public MetadataCall {
 
   /// The call with these sizes, without states.
   void resize(std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K, std::int64_t V);
+};
+
+/// Calls of other ops with arguments that kda does not have, which cuda_decode refuses: one for every branch.
+class OtherOpsCall : public DecodeCall {
+ public:
+  fla::SimpleGlaArgs with_backward_gamma();
+  static constexpr const char* kBackwardGamma = "requires strides from 0 to 2^32-1 in g_gamma, got -1";
+
+  fla::DplrDeltaRuleArgs with_far(fla::TensorView fla::DplrDeltaRuleArgs::*member);
+  static std::string far_reason(const std::string& name) {
+    return "requires strides from 0 to 2^32-1 in " + name + ", got 4294967296";
+  }
 };
 
 struct Refusal {

@@ -37,6 +37,13 @@ TEST_P(CudaDecodeVerifierTakes, WhatTheKernelsTake) {
 INSTANTIATE_TEST_SUITE_P(Calls, CudaDecodeVerifierTakes, testing::ValuesIn(fla_test::acceptances()),
                          [](const auto& test) { return test.param.name; });
 
+TEST(CudaDecodeVerifier, RefusesStridesOfWhatOtherOpsHave) {
+  fla_test::OtherOpsCall call;
+  EXPECT_EQ(verify(call.with_backward_gamma(), &kHopper).reason(), fla_test::OtherOpsCall::kBackwardGamma);
+  EXPECT_EQ(verify(call.with_far(&fla::DplrDeltaRuleArgs::a), &kHopper).reason(), call.far_reason("a"));
+  EXPECT_EQ(verify(call.with_far(&fla::DplrDeltaRuleArgs::b), &kHopper).reason(), call.far_reason("b"));
+}
+
 TEST(CudaDecodeVerifier, RefusesAGpuThatIsNotThere) {
   DecodeCall call;
   call.put_on({fla::DeviceType::cuda, 7});

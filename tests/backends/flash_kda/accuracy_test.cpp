@@ -16,11 +16,12 @@ namespace {
 using fla::DType;
 using fla::KdaArgs;
 using fla::KdaResult;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
 using fla::conformance::Surrounded;
@@ -40,13 +41,13 @@ void expect_within(const Bars& bars, const KdaArgs& args) {
   EXPECT_LE(errors.final_state, bars.final_state) << fla::conformance::describe(args);
 }
 
-class FlashKdaData : public fla_test::OnHopper<testing::TestWithParam<std::tuple<KdaData, DType>>> {
+class FlashKdaData : public fla_test::OnHopper<testing::TestWithParam<std::tuple<DataKind, DType>>> {
  protected:
   KdaSpec spec(std::int64_t T) const {
     const auto& [data, dtype] = GetParam();
     return {.T = T, .H = 2, .K = 128, .V = 128, .dtype = dtype, .data = data};
   }
-  Bars bars() const { return std::get<0>(GetParam()) == KdaData::repeated_keys ? kRepeatedKeys : kUsual; }
+  Bars bars() const { return std::get<0>(GetParam()) == DataKind::repeated_keys ? kRepeatedKeys : kUsual; }
 };
 
 TEST_P(FlashKdaData, IsWithinTheBarsWithGatesGiven) {
@@ -78,7 +79,7 @@ TEST_P(FlashKdaData, IsWithinTheBarsOverManyChunks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FlashKdaData,
-                         testing::Combine(testing::ValuesIn(fla::cases::kAllKdaData),
+                         testing::Combine(testing::ValuesIn(fla::cases::kAllDataKinds),
                                           testing::Values(DType::bf16, DType::f16)),
                          [](const auto& test) {
                            return std::string(fla::cases::name_of(std::get<0>(test.param))) + "_" +
@@ -113,11 +114,11 @@ TEST_F(FlashKdaIsRight, ForHeadsOf64Channels) {
       expect_within(kUsual, make_kda_case(spec).args);
       spec.options.use_gate_in_kernel = true;
       spec.options.state_v_first = true;
-      for (const KdaData data : {KdaData::random, KdaData::strong}) {
+      for (const DataKind data : {DataKind::random, DataKind::strong}) {
         spec.data = data;
         expect_within(kUsual, make_kda_case(spec).args);
       }
-      spec.data = KdaData::slow;
+      spec.data = DataKind::slow;
       spec.lengths = {70, 0, 1300, 1};
       expect_within(kUsual, make_kda_case(spec).args);
       spec.options.use_beta_sigmoid_in_kernel = spec.options.allow_neg_eigval = true;
@@ -137,8 +138,8 @@ TEST_F(FlashKdaIsRight, ForPackedSequencesAlsoEmptyOnes) {
                                         .index_dtype = index,
                                         .initial_state = index == DType::i32});
     expect_within(kUsual, made.args);
-    EXPECT_TRUE(fla::conformance::same_bits(flashed(made.args, DeviceCall::Indices::on_device),
-                                            flashed(made.args, DeviceCall::Indices::on_host)));
+    EXPECT_TRUE(fla::conformance::same_bits(flashed(made.args, DeviceIndices::on_device),
+                                            flashed(made.args, DeviceIndices::on_host)));
   }
 }
 
@@ -202,8 +203,8 @@ TEST_F(FlashKdaIsRight, WithStatesInAPool) {
           .B = 5, .T = 90, .H = 1, .HV = 2, .K = 128, .V = 128, .lengths = lengths, .dtype = DType::bf16};
       spec.options.state_v_first = turn % 2 == 0;
       const KdaCase made = make_kda_case(spec);
-      const auto reference = fla::cases::kda_reference(made.args);
-      for (const auto indices : {DeviceCall::Indices::on_device, DeviceCall::Indices::on_host}) {
+      const auto reference = fla::cases::reference_of(made.args);
+      for (const auto indices : {DeviceIndices::on_device, DeviceIndices::on_host}) {
         const PooledCall pooled(made.args,
                                 {.writes = writes, .index_dtype = turn % 3 == 0 ? DType::i32 : DType::i64});
         EXPECT_EQ(pooled.wrong(flashed(pooled.args(), indices), reference), "");
@@ -215,8 +216,8 @@ TEST_F(FlashKdaIsRight, WithStatesInAPool) {
 TEST_F(FlashKdaIsRight, WithStatesThatAreSegmentsApart) {
   // Long enough to be cut, states read and written in the same place.
   const KdaCase made = make_kda_case(
-      {.B = 2, .T = 2000, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .data = KdaData::slow});
-  const auto reference = fla::cases::kda_reference(made.args);
+      {.B = 2, .T = 2000, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .data = DataKind::slow});
+  const auto reference = fla::cases::reference_of(made.args);
   for (const auto writes : {PooledCall::Writes::in_place, PooledCall::Writes::moved}) {
     const PooledCall pooled(made.args, {.writes = writes, .skips = false});
     EXPECT_EQ(pooled.wrong(flashed(pooled.args()), reference), "");
@@ -262,7 +263,7 @@ TEST_F(FlashKdaIsRight, WhereInfiniteDecaysForgetEverything) {
                                         .V = 128,
                                         .dtype = DType::bf16,
                                         .gate_dtype = gate,
-                                        .data = KdaData::slow});
+                                        .data = DataKind::slow});
     fla::cases::Random random(3);
     for (std::int64_t i = 0; i < made.args.g.numel(); ++i) {
       if (!random.chance(0.05f)) continue;
@@ -278,7 +279,7 @@ TEST_F(FlashKdaIsRight, WhereInfiniteDecaysForgetEverything) {
 
 TEST_F(FlashKdaIsRight, WhereALargeStateIsKept) {
   const KdaCase made =
-      make_kda_case({.T = 600, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .data = KdaData::slow});
+      make_kda_case({.T = 600, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .data = DataKind::slow});
   auto* const state = made.args.initial_state.as<float>();
   for (std::int64_t i = 0; i < made.args.initial_state.numel(); ++i) state[i] *= 100;
   expect_within(kUsual, made.args);

@@ -25,6 +25,7 @@ using fla::KdaResult;
 using fla::cases::KdaCase;
 using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla::conformance::same_bits;
 using fla::conformance::Surrounded;
 using fla_test::error_text;
@@ -115,7 +116,7 @@ TEST_F(FlashKda, WorksInExactlyTheBytesThatItWantsWhateverTheyHold) {
     const KdaCase made = make_kda_case(spec);
     const KdaResult expected = fla_test::flashed(made.args);
     const Surrounded given(made.args);
-    for (const auto indices : {DeviceCall::Indices::on_device, DeviceCall::Indices::on_host}) {
+    for (const auto indices : {DeviceIndices::on_device, DeviceIndices::on_host}) {
       for (const std::size_t beyond : {0, 256, 512, 768}) {
         DeviceCall call(given.args, kGpu, indices);
         KdaArgs args = call.args();
@@ -184,7 +185,7 @@ TEST_F(FlashKda, ADeterministicRouteGivesTheSameBitsAloneAndInABatch) {
                                       .V = 128,
                                       .lengths = {100, 4096, 0, 700},
                                       .dtype = DType::bf16,
-                                      .data = fla::cases::KdaData::slow});
+                                      .data = fla::cases::DataKind::slow});
   EXPECT_TRUE(
       row_of(DeviceCall(alone(made.args, 100, 4096, 1), kGpu).args()).route.starts_with("segments: "));
   const ReloadedEnvironment deterministic({{"FLA_FLASH_KDA_DETERMINISTIC_ROUTE", "1"}});

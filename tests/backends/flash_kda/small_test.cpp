@@ -8,8 +8,8 @@
 namespace {
 
 using fla::DType;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 
@@ -58,7 +58,7 @@ TEST_F(SmallFlash, IsRightWithEveryOption) {
 }
 
 TEST_F(SmallFlash, IsRightWithoutAReference) {
-  for (const KdaData data : {KdaData::strong, KdaData::resets})
+  for (const DataKind data : {DataKind::strong, DataKind::resets})
     expect_right({.T = 130,
                   .H = 1,
                   .K = 128,

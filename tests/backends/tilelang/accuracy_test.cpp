@@ -16,11 +16,12 @@ namespace {
 using fla::DType;
 using fla::KdaArgs;
 using fla::KdaResult;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
 using fla::conformance::Surrounded;
@@ -44,10 +45,10 @@ void expect_within(const Bars& bars, const KdaArgs& args) {
 }
 void expect_within_bars(const KdaArgs& args) { expect_within(bars_of(args), args); }
 
-class TileLangData : public fla_test::WithTileLang<testing::TestWithParam<KdaData>> {
+class TileLangData : public fla_test::WithTileLang<testing::TestWithParam<DataKind>> {
  protected:
   Bars bars(const KdaArgs& args) const {
-    return GetParam() == KdaData::repeated_keys ? kRepeatedKeys : bars_of(args);
+    return GetParam() == DataKind::repeated_keys ? kRepeatedKeys : bars_of(args);
   }
 };
 
@@ -84,7 +85,7 @@ TEST_P(TileLangData, IsWithinTheBarsOverManyChunks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, TileLangData, testing::ValuesIn(fla::cases::kAllKdaData),
+INSTANTIATE_TEST_SUITE_P(Kinds, TileLangData, testing::ValuesIn(fla::cases::kAllDataKinds),
                          [](const auto& test) { return std::string(fla::cases::name_of(test.param)); });
 
 class TileLangIsRight : public fla_test::TileLangTest {};
@@ -107,8 +108,8 @@ TEST_F(TileLangIsRight, ForPackedSequencesAlsoEmptyOnes) {
                                         .index_dtype = index,
                                         .initial_state = index == DType::i32});
     expect_within_bars(made.args);
-    EXPECT_TRUE(fla::conformance::same_bits(tiled(made.args, DeviceCall::Indices::on_device),
-                                            tiled(made.args, DeviceCall::Indices::on_host)));
+    EXPECT_TRUE(fla::conformance::same_bits(tiled(made.args, DeviceIndices::on_device),
+                                            tiled(made.args, DeviceIndices::on_host)));
   }
 }
 
@@ -124,7 +125,7 @@ TEST_F(TileLangIsRight, ForAThousandPackedSequences) {
 TEST_F(TileLangIsRight, AlsoForAPackedSequenceAlone) {
   const std::vector<std::int64_t> lengths{100, 65, 0, 300};
   const KdaCase made = make_kda_case(
-      {.H = 1, .HV = 2, .K = 128, .V = 64, .lengths = lengths, .dtype = DType::bf16, .data = KdaData::slow});
+      {.H = 1, .HV = 2, .K = 128, .V = 64, .lengths = lengths, .dtype = DType::bf16, .data = DataKind::slow});
   const KdaResult together = tiled(made.args);
   std::int64_t begin = 0, n = 0;
   for (const std::int64_t tokens : lengths) {
@@ -196,8 +197,8 @@ TEST_F(TileLangIsRight, WithStatesInAPool) {
                    .dtype = DType::bf16};
       spec.options.state_v_first = turn % 2 == 0;
       const KdaCase made = make_kda_case(spec);
-      const auto reference = fla::cases::kda_reference(made.args);
-      for (const auto indices : {DeviceCall::Indices::on_device, DeviceCall::Indices::on_host}) {
+      const auto reference = fla::cases::reference_of(made.args);
+      for (const auto indices : {DeviceIndices::on_device, DeviceIndices::on_host}) {
         const PooledCall pooled(made.args,
                                 {.writes = writes, .index_dtype = turn % 3 == 0 ? DType::i32 : DType::i64});
         EXPECT_EQ(pooled.wrong(tiled(pooled.args(), indices), reference), "");
@@ -245,7 +246,7 @@ TEST_F(TileLangIsRight, WhereInfiniteDecaysForgetEverything) {
                                         .V = 128,
                                         .dtype = DType::bf16,
                                         .gate_dtype = gate,
-                                        .data = KdaData::slow});
+                                        .data = DataKind::slow});
     fla::cases::Random random(3);
     for (std::int64_t i = 0; i < made.args.g.numel(); ++i) {
       if (!random.chance(0.05f)) continue;
@@ -261,7 +262,7 @@ TEST_F(TileLangIsRight, WhereInfiniteDecaysForgetEverything) {
 
 TEST_F(TileLangIsRight, WhereALargeStateIsKept) {
   const KdaCase made =
-      make_kda_case({.T = 600, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .data = KdaData::slow});
+      make_kda_case({.T = 600, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .data = DataKind::slow});
   auto* const state = made.args.initial_state.as<float>();
   for (std::int64_t i = 0; i < made.args.initial_state.numel(); ++i) state[i] *= 100;
   expect_within_bars(made.args);

@@ -23,6 +23,7 @@ using fla::KdaResult;
 using fla::cases::KdaCase;
 using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla::conformance::same_bits;
 using fla::conformance::Surrounded;
 using fla_test::ChunkCall;
@@ -50,8 +51,8 @@ TEST_F(TileLang, AgreesWithFlashKda) {
                                       .K = 128,
                                       .V = 128,
                                       .dtype = DType::bf16,
-                                      .data = fla::cases::KdaData::slow});
-  const fla::cases::KdaReference reference = fla::cases::kda_reference(made.args);
+                                      .data = fla::cases::DataKind::slow});
+  const fla::cases::Reference reference = fla::cases::reference_of(made.args);
   KdaResult flashed;
   {
     const ReloadedEnvironment on({{"FLA_FLASH_KDA", "1"}});
@@ -144,7 +145,7 @@ TEST_F(TileLang, WorksInExactlyTheBytesThatItWantsWhateverTheyHold) {
     const KdaCase made = make_kda_case(spec);
     const KdaResult expected = tiled(made.args);
     const Surrounded given(made.args);
-    for (const auto indices : {DeviceCall::Indices::on_device, DeviceCall::Indices::on_host}) {
+    for (const auto indices : {DeviceIndices::on_device, DeviceIndices::on_host}) {
       for (const std::size_t beyond : {0, 256}) {
         DeviceCall call(given.args, kGpu, indices);
         KdaArgs args = call.args();

@@ -15,8 +15,8 @@ using TileLangTest = WithTileLang<testing::Test>;
 inline fla::Explanation::Row row_of(const fla::KdaArgs& args, std::string_view function = "chunk_kda") {
   return ChunkBackend<kTileLang>::row_of(args, function);
 }
-inline fla::KdaResult tiled(const fla::KdaArgs& host, fla::conformance::DeviceCall::Indices indices =
-                                                          fla::conformance::DeviceCall::Indices::on_device) {
+inline fla::KdaResult tiled(const fla::KdaArgs& host, fla::conformance::DeviceIndices indices =
+                                                          fla::conformance::DeviceIndices::on_device) {
   return ChunkBackend<kTileLang>::result_of(host, indices);
 }
 inline Errors errors_of(const fla::KdaArgs& host) { return ChunkBackend<kTileLang>::errors_of(host); }

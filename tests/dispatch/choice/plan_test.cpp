@@ -13,7 +13,7 @@
 #include "tests/core/error_text.h"
 #include "tests/dispatch/counted.h"
 #include "tests/dispatch/mix.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 namespace {
 

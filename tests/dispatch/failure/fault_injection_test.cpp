@@ -19,7 +19,7 @@
 #include "tests/dispatch/breaker_events.h"
 #include "tests/dispatch/counted.h"
 #include "tests/dispatch/mix.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 /// Backends that fail now and then, under FLA_ON_FAILURE=fallback: every answer is right, and the breaker
 /// does what its settings say, to the call.
@@ -138,7 +138,7 @@ TEST_F(FaultInjection, OnEveryThirdStepOfADecodingLoopChangesNoBitOfIt) {
                                                                .H = 2,
                                                                .K = 16,
                                                                .V = 16,
-                                                               .data = fla::cases::KdaData::slow,
+                                                               .data = fla::cases::DataKind::slow,
                                                                .initial_state = false});
   const fla::Tensor state = fla::Tensor::zeros({1, 2, 16, 16}, fla::DType::f32);
   const fla::Tensor expected_state = fla::Tensor::zeros({1, 2, 16, 16}, fla::DType::f32);

@@ -9,7 +9,7 @@
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/laid_out.h"
 
 namespace {

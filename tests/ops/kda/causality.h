@@ -60,14 +60,14 @@ inline void expect_outputs_before(const char* name, fla::KdaResult (*run)(const 
 
 /// That, for chunks that go every way that there is and tokens all over them.
 inline void expect_outputs_before(const char* name, fla::KdaResult (*run)(const fla::KdaArgs&)) {
-  using fla::cases::KdaData;
+  using fla::cases::DataKind;
   const auto expect = [&](const fla::cases::KdaSpec& spec) {
     const fla::cases::KdaCase call = fla::cases::make_kda_case(spec);
     const fla::KdaResult clean = run(call.args);
     for (const Spoilt& spoilt : all_spoilt(call.args, {0, 1, 3, 6, 7, 8, 10, 12, 13, 15, 16, 19, spec.T - 1}))
       expect_outputs_before(name, run, call.args, clean, spoilt);
   };
-  for (const KdaData data : {KdaData::random, KdaData::slow, KdaData::resets})
+  for (const DataKind data : {DataKind::random, DataKind::slow, DataKind::resets})
     expect({.B = 2, .T = 29, .H = 2, .HV = 4, .K = 20, .V = 28, .data = data});
   expect({.T = 22,
           .H = 2,
@@ -83,14 +83,14 @@ inline void expect_outputs_before(const char* name, fla::KdaResult (*run)(const 
 /// Hands calls over whose numbers are as large or as small as the recurrence in f32 stands.
 template <class Expect>
 void for_each_magnitude(Expect&& expect) {
-  using fla::cases::KdaData;
-  const auto with = [&](KdaData data, std::int64_t T, auto&& change) {
+  using fla::cases::DataKind;
+  const auto with = [&](DataKind data, std::int64_t T, auto&& change) {
     const fla::cases::KdaCase call =
         fla::cases::make_kda_case({.T = T, .H = 2, .K = 48, .V = 40, .data = data});
     change(call.args);
     expect(call.args);
   };
-  for (const KdaData data : fla::cases::kAllKdaData) {
+  for (const DataKind data : fla::cases::kAllDataKinds) {
     for (const double factor : {0x1p-60, 0x1p-30, 0x1p60, 1e33}) {
       with(data, 45, [&](const fla::KdaArgs& args) {
         multiply(args.v, factor);
@@ -100,7 +100,7 @@ void for_each_magnitude(Expect&& expect) {
     with(data, 45, [](const fla::KdaArgs& args) { multiply(args.q, 1e33); });
   }
   // Tokens that write nothing, whatever their keys are: the state only decays.
-  for (const KdaData data : {KdaData::random, KdaData::bound, KdaData::slow, KdaData::mixed}) {
+  for (const DataKind data : {DataKind::random, DataKind::bound, DataKind::slow, DataKind::mixed}) {
     with(data, 12, [](const fla::KdaArgs& args) {
       multiply(args.k, 1e33);
       multiply(args.beta, 0);

@@ -13,10 +13,10 @@ TEST(KdaCausality, NoTokenChangesWhatIsBeforeItOrBesideIt) {
 }
 
 TEST(KdaCausality, WhatIsNotFiniteGoesNoFurtherThanInTheRecurrence) {
-  using fla::cases::KdaData;
-  for (const auto& [data, dtype] : {std::pair{KdaData::slow, fla::DType::f32},
-                                    {KdaData::resets, fla::DType::f32},
-                                    {KdaData::slow, fla::DType::bf16}}) {
+  using fla::cases::DataKind;
+  for (const auto& [data, dtype] : {std::pair{DataKind::slow, fla::DType::f32},
+                                    {DataKind::resets, fla::DType::f32},
+                                    {DataKind::slow, fla::DType::bf16}}) {
     const fla::cases::KdaCase call =
         fla::cases::make_kda_case({.B = 2, .T = 20, .H = 2, .K = 24, .V = 20, .dtype = dtype, .data = data});
     for (const fla_test::Spoilt& spoilt : fla_test::all_spoilt(call.args, {3, 12, 19})) {

@@ -7,7 +7,7 @@
 #include "fla/ops/kda/kda.h"
 #include "tests/core/error_text.h"
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 namespace {
 

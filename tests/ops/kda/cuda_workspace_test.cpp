@@ -10,7 +10,7 @@
 #include "fla/ops/kda/kda.h"
 #include "tests/core/error_text.h"
 #include "tests/gpu/gpu.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/device_call.h"
 #include "tools/conformance/kda_agreement.h"
 
@@ -19,6 +19,7 @@ namespace {
 using fla::InvalidArgument;
 using fla::KdaArgs;
 using fla::conformance::DeviceCall;
+using fla::conformance::DeviceIndices;
 using fla_test::error_text;
 
 /// Takes calls of 40 tokens and asks for as much workspace as it is told to.
@@ -64,9 +65,9 @@ TEST_F(KdaWorkspaceOnGpu, HoldsIndicesThatLieOnTheHost) {
   const fla::cases::KdaCase packed = fla::cases::make_kda_case(
       {.H = 1, .HV = 3, .K = 100, .V = 16, .lengths = {40, 0, 40}, .pool = 9, .write_indices = true});
   const std::size_t chunks = (80 / 32 + 3) * 3 * kChunk;
-  const DeviceCall there(packed.args, fla_test::kGpu, DeviceCall::Indices::on_device);
+  const DeviceCall there(packed.args, fla_test::kGpu, DeviceIndices::on_device);
   EXPECT_EQ(fla::workspace_size(there.args()), chunks);
-  const DeviceCall here(packed.args, fla_test::kGpu, DeviceCall::Indices::on_host);
+  const DeviceCall here(packed.args, fla_test::kGpu, DeviceIndices::on_host);
   EXPECT_EQ(fla::workspace_size(here.args()), chunks + 256);
 }
 

@@ -24,7 +24,7 @@ inline constexpr std::pair<const char*, fla::KdaResult (*)(const fla::KdaArgs&)>
 
 /// Runs a call every way and expects the float64 reference's answer.
 inline void expect_agreement(const fla::KdaArgs& args) {
-  const fla::cases::KdaReference reference = fla::cases::kda_reference(args);
+  const fla::cases::Reference reference = fla::cases::reference_of(args);
   for (const auto& [name, run] : kEveryWay) {
     const fla::KdaResult result = run(args);
     EXPECT_EQ(fla::conformance::disagreement(result, reference, args), "")

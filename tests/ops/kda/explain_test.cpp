@@ -6,7 +6,7 @@
 #include "fla/dispatch/choice/plan.h"
 #include "fla/dispatch/settings/policy.h"
 #include "fla/ops/kda/kda.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 
 #include "fla/core/half.h"
 #include "tools/cases/accuracy.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/kda_agreement.h"
 #include "tools/conformance/laid_out.h"
 
@@ -107,7 +107,7 @@ void expect_causal(const fla::KdaArgs& args, const Spoilt& spoilt, double bar, R
   if (tensor.rank() == 4) at += tensor.size(3) / 2 * tensor.stride(3);
   const double before = fla::cases::element(tensor, at);
   set_element(tensor, at, spoilt.value);
-  const fla::cases::KdaReference reference = fla::cases::kda_reference(args);
+  const fla::cases::Reference reference = fla::cases::reference_of(args);
   const fla::KdaResult result = run(args);
   set_element(tensor, at, before);
 

@@ -5,7 +5,7 @@
 
 #include "fla/core/half.h"
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/laid_out.h"
 
 namespace {
@@ -179,7 +179,7 @@ TEST(KdaLayouts, FinalStateMayHaveAnotherDtypeThanTheInitialOne) {
 
 TEST(KdaOutputs, AreWrittenIntoTheCallersMemory) {
   const KdaCase call = make_kda_case({.B = 2, .T = 23, .H = 2, .K = 16, .V = 24});
-  const auto reference = fla::cases::kda_reference(call.args);
+  const auto reference = fla::cases::reference_of(call.args);
   for (const auto& [name, run] : kEveryWay) {
     const LaidOut out(call.args.v.shape(), DType::f32, Layout::padded(4));
     const LaidOut state(call.args.initial_state.shape(), DType::f32, Layout::padded(4));
@@ -203,7 +203,7 @@ TEST(KdaOutputs, StateMayBeUpdatedInPlace) {
                                           .K = 16,
                                           .V = 24,
                                           .options = {.output_final_state = true, .state_v_first = v_first}});
-      const auto reference = fla::cases::kda_reference(call.args);
+      const auto reference = fla::cases::reference_of(call.args);
       for (const auto& [name, run] : kEveryWay) {
         const LaidOut state = LaidOut::copy_of(call.args.initial_state, Layout::padded(4));
         KdaArgs args = call.args;

@@ -10,7 +10,7 @@
 #include "fla/dispatch/settings/policy.h"
 #include "fla/ops/common/stages.h"
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/allocations.h"
 #include "tools/conformance/laid_out.h"
 

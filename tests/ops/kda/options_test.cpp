@@ -4,14 +4,14 @@
 
 #include "fla/core/half.h"
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 namespace {
 
 using fla::DType;
 using fla::KdaArgs;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla_test::expect_agreement;
@@ -138,7 +138,7 @@ TEST(KdaDtypeMix, QueriesKeysAndValuesMayDiffer) {
   EXPECT_EQ(fla::kda(q.args).o.dtype(), DType::f32) << "o has the dtype of v";
 }
 
-class KdaDataKinds : public testing::TestWithParam<KdaData> {};
+class KdaDataKinds : public testing::TestWithParam<DataKind> {};
 
 TEST_P(KdaDataKinds, Agree) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
@@ -155,12 +155,12 @@ TEST_P(KdaDataKinds, Agree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KdaDataKinds, testing::ValuesIn(fla::cases::kAllKdaData),
+INSTANTIATE_TEST_SUITE_P(All, KdaDataKinds, testing::ValuesIn(fla::cases::kAllDataKinds),
                          [](const auto& test) { return std::string(fla::cases::name_of(test.param)); });
 
 TEST(KdaGates, OfMinusInfinityForgetEverything) {
   for (const std::int64_t tokens : {1, 5, 40}) {
-    KdaCase call = make_kda_case({.T = tokens, .H = 2, .K = 16, .V = 16, .data = KdaData::slow});
+    KdaCase call = make_kda_case({.T = tokens, .H = 2, .K = 16, .V = 16, .data = DataKind::slow});
     float* g = call.args.g.as<float>();
     for (std::int64_t i = 0; i < call.args.g.numel(); i += 7) g[i] = -std::numeric_limits<float>::infinity();
     expect_agreement(call.args);
@@ -171,7 +171,7 @@ TEST(KdaGates, OfMinusInfinityForgetEverything) {
 
 TEST(KdaGates, OfAnyStrengthAreExact) {
   for (const float decay : {-1e-3f, -1.0f, -88.0f, -1e3f, -1e10f, -3e38f}) {
-    KdaCase call = make_kda_case({.T = 50, .H = 1, .K = 16, .V = 16, .data = KdaData::slow});
+    KdaCase call = make_kda_case({.T = 50, .H = 1, .K = 16, .V = 16, .data = DataKind::slow});
     float* g = call.args.g.as<float>();
     for (std::int64_t i = 0; i < call.args.g.numel(); i += 5) g[i] = decay;
     expect_agreement(call.args);

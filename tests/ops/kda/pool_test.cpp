@@ -9,7 +9,7 @@
 #include "fla/ops/common/stages.h"
 #include "tests/ops/kda/every_way.h"
 #include "tests/ops/kda/pool_run.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 #include "tools/conformance/laid_out.h"
 
 namespace {
@@ -189,7 +189,7 @@ TEST(KdaPool, MayBePaddedAndTurned) {
   fla::cases::Random random(8);
   const KdaCase call =
       make_kda_case({.B = 5, .T = 3, .H = 2, .K = 8, .V = 12, .pool = 12, .write_indices = true});
-  const auto reference = fla::cases::kda_reference(call.args);
+  const auto reference = fla::cases::reference_of(call.args);
   for (int round = 0; round < 10; ++round) {
     for (const auto& [name, run] : kEveryWay) {
       const LaidOut pool =

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "tests/core/child_process.h"
 #include "tests/core/fork_gate.h"
 #include "tests/ops/kda/every_way.h"
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 namespace {
 
@@ -31,7 +31,7 @@ class Callers {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([this, i] {
         const KdaCase call = some_call(static_cast<std::uint64_t>(i) + 1);
-        const auto reference = fla::cases::kda_reference(call.args);
+        const auto reference = fla::cases::reference_of(call.args);
         while (!stop_) {
           for (const auto& [name, run] : fla_test::kEveryWay) {
             gate_.pass([&, run = run] {
@@ -89,7 +89,7 @@ TEST(KdaThreads, ForkedChildrenAreRightWhileThreadsCall) {
   Callers callers(2);
   std::vector<std::string> outcomes;
   const KdaCase call = some_call(99);
-  const auto reference = fla::cases::kda_reference(call.args);
+  const auto reference = fla::cases::reference_of(call.args);
   for (int i = 0; i < 20; ++i) {
     outcomes.push_back(callers.outcome_in_child([&] {
       for (const auto& [name, run] : fla_test::kEveryWay) {
@@ -105,7 +105,7 @@ TEST(KdaThreads, ForkedChildrenAreRightWhileThreadsCall) {
 
 TEST(KdaThreads, PlansMayBeSharedAndSharedInputsToo) {
   const KdaCase call = some_call(5);
-  const auto reference = fla::cases::kda_reference(call.args);
+  const auto reference = fla::cases::reference_of(call.args);
   const fla::Plan<fla::KdaArgs> plan = fla::plan("kda", "chunk_kda", call.args);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;

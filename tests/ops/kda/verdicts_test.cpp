@@ -1,4 +1,4 @@
-#include "fla/ops/kda/cuda/verdicts.h"
+#include "fla/ops/recurrence/cuda/verdicts.h"
 
 #include <gtest/gtest.h>
 

@@ -3,15 +3,11 @@
 #include <array>
 #include <cmath>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "fla/dispatch/observe/explain.h"
-#include "fla/ops/ops.h"
-#include "fla/ops/recurrence/call_of.h"
+#include "tests/ops/recurrence/family_inputs.h"
 #include "tools/cases/accuracy.h"
-#include "tools/cases/random.h"
-#include "tools/cases/recurrence_reference.h"
+#include "tools/cases/reference_of.h"
 
 /// What holds for every op of the family, on the original kernels.
 namespace {
@@ -19,39 +15,8 @@ namespace {
 using fla::DType;
 using fla::Tensor;
 using fla::TensorView;
-
-Tensor filled(std::initializer_list<std::int64_t> shape, std::uint64_t seed, float low, float high) {
-  Tensor tensor = Tensor::empty(shape, DType::f32);
-  fla::cases::Random random(seed);
-  for (std::int64_t i = 0; i < tensor.numel(); ++i)
-    tensor.as<float>()[i] = low + (high - low) * random.uniform();
-  return tensor;
-}
-
-/// Tensors for any op: 3 packed sequences, the second of them empty, 2 key heads, 4 value heads.
-struct Inputs {
-  static constexpr std::int64_t T = 41, H = 2, HV = 4, K = 12, V = 20, N = 3, P = 5;
-  Tensor q = filled({1, T, H, K}, 1, -1, 1), k = filled({1, T, H, K}, 2, -0.3f, 0.3f),
-         v = filled({1, T, HV, V}, 3, -1, 1), gates = filled({1, T, HV, K}, 4, -0.5f, 0),
-         scalars = filled({1, T, HV}, 5, -0.5f, 0), beta = filled({1, T, HV}, 6, 0, 1),
-         a = filled({1, T, H, K}, 7, -0.3f, 0.3f), b = filled({1, T, H, K}, 8, -0.3f, 0.3f),
-         gamma = filled({HV}, 9, -0.2f, 0), pool = filled({P, HV, K, V}, 10, -1, 1);
-  std::vector<std::int64_t> starts{0, 19, 19, T}, reads{4, 2, 0}, writes{1, 3, -1};
-
-  /// The call of an op, which gets those that it has.
-  template <class Args>
-  Args call() const {
-    Args args{.q = q, .k = k, .v = v};
-    if constexpr (Args::kOp.rule == fla::Rule::delta) args.beta = beta;
-    if constexpr (Args::kOp.rule == fla::Rule::low_rank) args.a = a, args.b = b;
-    if constexpr (Args::kOp.gate == fla::GateKind::channel) args.g = gates;
-    if constexpr (Args::kOp.gate == fla::GateKind::token) args.g = scalars;
-    if constexpr (requires { args.layer_idx; }) args.layer_idx = 1, args.num_layers = 4;
-    args.output_final_state = true;
-    args.cu_seqlens = {starts.data(), DType::i64, {N + 1}};
-    return args;
-  }
-};
+using fla_test::filled;
+using Inputs = fla_test::FamilyInputs;
 
 template <class Args>
 using Function = fla::RecurrenceResult (*)(const Args&);
@@ -59,11 +24,10 @@ using Function = fla::RecurrenceResult (*)(const Args&);
 template <class Args>
 void expect_reference(const Args& args, std::initializer_list<Function<Args>> functions,
                       const std::string& what) {
-  const fla::cases::Reference reference = fla::cases::recurrence_reference(
-      fla::call_of(args, {}), fla::recurrence::pair_of(fla::recurrence::arguments_of(args)));
+  const fla::cases::Reference reference = fla::cases::reference_of(args);
   for (const Function<Args> run : functions) {
     const fla::RecurrenceResult result = run(args);
-    const fla::cases::Errors errors = fla::cases::errors_of(result.o, result.final_state, reference);
+    const fla::cases::Errors errors = fla::cases::errors_of(result, reference);
     EXPECT_LE(errors.worst(), fla::cases::tolerance(DType::f32)) << Args::kOp.name << ", " << what;
   }
 }
@@ -84,25 +48,24 @@ void expect_all(Function<Args> door, Function<Args> chunk, Function<Args> recurr
   }
   if constexpr (requires { args.normalize; }) {
     // Of keys and queries that are not negative, as feature maps make them: a sum of about 0 says nothing.
-    const Tensor q = filled({1, Inputs::T, Inputs::H, Inputs::K}, 11, 0, 1),
-                 k = filled({1, Inputs::T, Inputs::H, Inputs::K}, 12, 0, 1);
+    const Tensor q = inputs.keys(11, 0, 1), k = inputs.keys(12, 0, 1);
     Args normalized = args;
     normalized.q = q, normalized.k = k, normalized.normalize = true;
     expect(normalized, "normalized");
   }
-  args.state_indices = {inputs.reads.data(), DType::i64, {Inputs::N}};
-  args.state_write_indices = {inputs.writes.data(), DType::i64, {Inputs::N}};
+  args.state_indices = {inputs.reads.data(), DType::i64, {3}};
+  args.state_write_indices = {inputs.writes.data(), DType::i64, {3}};
   args.initial_state = inputs.pool;
-  const Tensor written = Tensor::zeros({Inputs::P, Inputs::HV, Inputs::K, Inputs::V}, DType::f32);
+  const auto [B, T, H, HV, K, V, P, dtype, state] = inputs.of;
+  const Tensor written = Tensor::zeros({P, HV, K, V}, DType::f32);
   args.final_state = written;
   expect(args, "in a pool");
   args.output_final_state = false;
-  const TensorView turned(
-      inputs.pool.data(), DType::f32, std::array{Inputs::P, Inputs::HV, Inputs::V, Inputs::K},
-      std::array{Inputs::HV * Inputs::K * Inputs::V, Inputs::K * Inputs::V, std::int64_t{1}, Inputs::V});
+  const TensorView turned(inputs.pool.data(), DType::f32, std::array{P, HV, V, K},
+                          std::array{HV * K * V, K * V, std::int64_t{1}, V});
   args.state_v_first = true;
   args.initial_state = turned;
-  const Tensor turned_result = Tensor::zeros({Inputs::P, Inputs::HV, Inputs::V, Inputs::K}, DType::f32);
+  const Tensor turned_result = Tensor::zeros({P, HV, V, K}, DType::f32);
   args.final_state = turned_result;
   expect(args, "states of [V, K]");
 }
@@ -115,21 +78,11 @@ void expect_all(Function<Args> door, Function<Args> chunk, Function<Args> recurr
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 
-/// What gates may be: nearly none, ordinary ones, some that leave nothing in a few tokens or at once, and
-/// such that let the state grow.
-const std::pair<const char*, float (*)(fla::cases::Random&)> kGates[] = {
-    {"slow", [](fla::cases::Random& random) { return -0.01f * random.uniform(); }},
-    {"ordinary", [](fla::cases::Random& random) { return -5 * random.uniform(); }},
-    {"strong", [](fla::cases::Random& random) { return -125 * random.uniform(); }},
-    {"resets", [](fla::cases::Random& random) { return random.chance(0.1f) ? -INFINITY : -0.01f; }},
-    {"growing", [](fla::cases::Random& random) { return 0.2f * random.uniform(); }},
-};
-
 template <class Args>
 void expect_any_gate(Function<Args> chunk, Function<Args> recurrent) {
   if constexpr (requires(Args args) { args.g; }) {
     Inputs inputs;
-    for (const auto& [name, gate] : kGates) {
+    for (const auto& [name, gate] : fla_test::kFamilyGates) {
       fla::cases::Random random(13);
       for (const Tensor& tensor : {inputs.gates, inputs.scalars}) {
         for (std::int64_t i = 0; i < tensor.numel(); ++i) tensor.as<float>()[i] = gate(random);
@@ -167,7 +120,7 @@ TEST(Family, CpuSimdTakesEveryOpButTwo) {
   linear.normalize = true;
   EXPECT_EQ(answer(linear), "refused: does not normalize outputs");
   auto gla = inputs.call<fla::GlaArgs>();
-  const Tensor wide = Tensor::zeros({1, Inputs::T, Inputs::HV, 2 * Inputs::K}, DType::f32);
+  const Tensor wide = Tensor::zeros({1, inputs.of.T, inputs.of.HV, 2 * inputs.of.K}, DType::f32);
   gla.g = TensorView(
       wide.data(), DType::f32, gla.g.shape(),
       std::array<std::int64_t, 4>{wide.view().stride(0), wide.view().stride(1), wide.view().stride(2), 2});
@@ -178,13 +131,13 @@ TEST(Family, CpuSimdTakesEveryOpButTwo) {
 template <class Args>
 void expect_causal(Function<Args> run) {
   Inputs inputs;
-  const std::int64_t token = 7, head = 1, column = 3;
-  inputs.v.as<float>()[(token * Inputs::HV + head) * Inputs::V + column] = NAN;
+  const std::int64_t token = 7, head = 1, column = 3, T = inputs.of.T, HV = inputs.of.HV, V = inputs.of.V;
+  inputs.v.as<float>()[(token * HV + head) * V + column] = NAN;
   const fla::RecurrenceResult result = run(inputs.call<Args>());
-  for (std::int64_t t = 0; t < Inputs::T; ++t) {
-    for (std::int64_t i = 0; i < Inputs::HV * Inputs::V; ++i) {
-      const bool spoilt = i == head * Inputs::V + column && t >= token && t < 19;
-      EXPECT_EQ(std::isnan(result.o.as<float>()[t * Inputs::HV * Inputs::V + i]), spoilt)
+  for (std::int64_t t = 0; t < T; ++t) {
+    for (std::int64_t i = 0; i < HV * V; ++i) {
+      const bool spoilt = i == head * V + column && t >= token && t < 19;
+      EXPECT_EQ(std::isnan(result.o.as<float>()[t * HV * V + i]), spoilt)
           << Args::kOp.name << " token " << t << " at " << i;
     }
   }

@@ -25,6 +25,21 @@ __device__ inline float to_float(std::uint32_t bits, DType dtype) {
   }
 }
 
+/// The same for many at once, with one question about the dtype.
+template <int count>
+__device__ void to_floats(const std::uint32_t (&bits)[count], DType dtype, float (&x)[count]) {
+  if (dtype == DType::bf16) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) x[i] = to_float(bits[i], DType::bf16);
+  } else if (dtype == DType::f16) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) x[i] = to_float(bits[i], DType::f16);
+  } else {
+#pragma unroll
+    for (int i = 0; i < count; ++i) x[i] = to_float(bits[i], DType::f32);
+  }
+}
+
 __device__ inline float load(const void* data, DType dtype, std::int64_t at) {
   return to_float(load_bits(data, is_16_bit(dtype), at), dtype);
 }

@@ -11,8 +11,8 @@
 #include "fla/ops/recurrence/call_of.h"
 #include "tests/backends/tilelang/emulation/block.h"
 #include "tests/ops/kda/extremes.h"
-#include "tools/cases/kda_random.h"
-#include "tools/cases/kda_reference.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
 #include "tools/conformance/kda_agreement.h"
 
 /// Every generated kernel, compiled by the C++ compiler and run on the CPU.
@@ -21,8 +21,8 @@ namespace {
 using fla::DType;
 using fla::KdaArgs;
 using fla::KdaResult;
+using fla::cases::DataKind;
 using fla::cases::KdaCase;
-using fla::cases::KdaData;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
 using fla::tilelang::emulated::Schedule;
@@ -43,9 +43,9 @@ KdaResult emulated(const KdaArgs& args, const Schedule& schedule = {}) {
 void expect_right(const KdaSpec& spec, const fla_test::Magnitude& magnitude = {"plain", 0, 0, 0}) {
   const KdaCase made = make_kda_case(spec);
   fla_test::apply(magnitude, made.args);
-  const fla::cases::KdaErrors errors =
-      fla::cases::kda_errors(emulated(made.args), fla::cases::kda_reference(made.args));
-  const bool repeated = spec.data == KdaData::repeated_keys;
+  const fla::cases::Errors errors =
+      fla::cases::errors_of(emulated(made.args), fla::cases::reference_of(made.args));
+  const bool repeated = spec.data == DataKind::repeated_keys;
   EXPECT_LE(errors.o, repeated                    ? 5e-3
                       : spec.dtype == DType::bf16 ? 2.5e-3
                                                   : 1e-3)
@@ -83,7 +83,7 @@ class EmulatedTileLang : public testing::TestWithParam<Instances> {
 };
 
 TEST_P(EmulatedTileLang, IsRightOnEveryKindOfData) {
-  for (const KdaData data : fla::cases::kAllKdaData) {
+  for (const DataKind data : fla::cases::kAllDataKinds) {
     KdaSpec spec = this->spec();
     spec.B = 1;
     spec.data = data;
@@ -109,7 +109,7 @@ TEST_P(EmulatedTileLang, IsRightWithEitherGateInTheKernel) {
 
 TEST_P(EmulatedTileLang, IsRightWithStatesInAPool) {
   KdaSpec spec = this->spec();
-  spec.data = KdaData::slow;
+  spec.data = DataKind::slow;
   spec.pool = 6;
   for (const bool moved : {false, true}) {
     spec.write_indices = moved;
@@ -121,7 +121,7 @@ TEST_P(EmulatedTileLang, IsAsRightForLargeAndSmallNumbers) {
   KdaSpec spec = this->spec();
   spec.B = 1;
   spec.HV = 1;
-  spec.data = KdaData::slow;
+  spec.data = DataKind::slow;
   for (const fla_test::Magnitude& magnitude : fla_test::magnitudes_of(spec.dtype))
     expect_right(spec, magnitude);
 }
@@ -145,7 +145,7 @@ TEST_P(EmulatedTileLang, IsCausalWhereNumbersAreNotFinite) {
 
 TEST_P(EmulatedTileLang, GivesTheSameBitsInWhateverOrderThreadsRunAndCopiesArrive) {
   KdaSpec spec = this->spec();
-  spec.data = KdaData::mixed;
+  spec.data = DataKind::mixed;
   const KdaCase made = make_kda_case(spec);
   const KdaResult expected = emulated(made.args);
   for (const auto order :

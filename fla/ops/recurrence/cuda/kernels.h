@@ -6,7 +6,7 @@
 
 #include "fla/ops/recurrence/call.h"
 
-/// kda on one CUDA device: the functions that put a call on a stream.
+/// The original kernels of the family on one CUDA device: the functions that put a call on a stream.
 ///
 /// Every function here only launches, on the current device: no allocation, no synchronisation, no read of
 /// device memory by the host. A call can be captured in a graph, also with cu_seqlens and state indices on
@@ -27,10 +27,13 @@ using common::States;
 /// state from being written. The workspace is 256-byte aligned; its size follows from sizes and from where
 /// indices lie. A launch that fails has written nothing but the workspace.
 std::size_t recurrent_workspace(const RecurrenceCall& call);
-cudaError_t launch_recurrent(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
+cudaError_t launch_recurrent(const RecurrenceCall& call, const LowRankPair& pair, void* workspace,
+                             cudaStream_t stream);
 
-/// The same contract, in chunks of tokens on the tensor cores, with products as good as f32's.
+/// The same contract, in chunks of tokens on the tensor cores, with products as good as f32's. Rule::low_rank
+/// goes token by token here as well.
 std::size_t chunk_workspace(const RecurrenceCall& call);
-cudaError_t launch_chunk(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
+cudaError_t launch_chunk(const RecurrenceCall& call, const LowRankPair& pair, void* workspace,
+                         cudaStream_t stream);
 
 }  // namespace fla::cuda

@@ -1,10 +1,8 @@
 #pragma once
 
-#include "fla/ops/common/cuda/mma.cuh"
-#include "fla/ops/kda/cuda/chunk.cuh"
-#include "fla/ops/kda/cuda/tokens.cuh"
+#include "fla/ops/recurrence/cuda/pairs.cuh"
 
-/// The operators of one chunk and head, for gates of any strength.
+/// The operators of one chunk and head that has a decay a channel, for gates of any strength.
 ///
 /// Q~, K~ and Kr only have exponents <= 0. Sums from the front make Q~ and K~, sums from the back Kr: neither
 /// is a difference of two others, which would lose the small sums beside a strong gate.
@@ -26,20 +24,17 @@
 ///     T2         one warp, a lane a column: forward substitution in f32
 namespace fla::cuda {
 
-template <int KP>
+template <int KP, Rule rule>
 struct PrepareMemory {
-  static constexpr int C = chunk_size(KP), kPairRow = C + 4;
+  static constexpr int C = chunk_size(KP), kPairRow = cuda::kPairRow<C>;
   alignas(16) float q[C * kRow<KP>], k[C * kRow<KP>], factor[C * kRow<KP>];
-  alignas(16) float M[C * kPairRow], Lt[C * kPairRow];  // Lt is the transpose of L = diag(beta) N
+  Maybe<rule == Rule::delta, float[C * kPairRow]> Lt;  // the transpose of L = diag(beta) N
   float beta[C];
 };
 
-/// beta N, of a token that writes nothing 0: its key may be so large that N is not finite.
-__device__ inline float weighted(float beta, float n) { return beta == 0 ? 0 : beta * n; }
-
-template <int KP, int C>
-__device__ void write_scaled(const PrepareMemory<KP>& memory, const float (&g)[C], int channel,
-                             ChunkOperators<KP>& operators) {
+template <Rule rule, int KP, int C>
+__device__ void write_scaled(const PrepareMemory<KP, rule>& memory, const float (&g)[C], int channel,
+                             ChunkOperators<KP, Decay::channel, rule>& operators) {
   float sum = 0;
 #pragma unroll
   for (int t = C - 4; t >= 0; t -= 4) {
@@ -49,16 +44,16 @@ __device__ void write_scaled(const PrepareMemory<KP>& memory, const float (&g)[C
       x[i] = memory.k[(t + i) * kRow<KP> + channel] * exp2_decay(sum);
       sum += g[t + i];
     }
-    *reinterpret_cast<float4*>(operators.Kr[t / 4][channel]) = {x[0], x[1], x[2], x[3]};
+    *reinterpret_cast<float4*>(operators.Kr.at[t / 4][channel]) = {x[0], x[1], x[2], x[3]};
   }
-  operators.gamma[channel] = exp2_decay(sum);
+  operators.gamma.at[channel] = exp2_decay(sum);
   sum = 0;
 #pragma unroll
   for (int t = 0; t < C; ++t) {
     sum += g[t];
     const float decay = exp2_decay(sum);
-    operators.K[t][channel] = memory.k[t * kRow<KP> + channel] * decay;
-    operators.Q[t][channel] = memory.q[t * kRow<KP> + channel] * decay;
+    if constexpr (rule == Rule::delta) operators.K.at[t][channel] = memory.k[t * kRow<KP> + channel] * decay;
+    operators.Q.at[t][channel] = memory.q[t * kRow<KP> + channel] * decay;
   }
 }
 
@@ -83,15 +78,16 @@ __device__ void write_factors(const float (&g)[C], int channel, float* factor) {
 }
 
 /// The blocks of M and L that lie across the boundaries of `half`.
-template <int half, int KP>
-__device__ void pairs_across(PrepareMemory<KP>& memory) {
+template <int half, Rule rule, int KP>
+__device__ void pairs_across(PrepareMemory<KP, rule>& memory, KeyPairs<KP>& M) {
   constexpr int C = chunk_size(KP), kAcross = half / 8, kTiles = C / (2 * half) * kAcross * kAcross;
-  constexpr int kPairRow = PrepareMemory<KP>::kPairRow;
+  constexpr int kPairRow = PrepareMemory<KP, rule>::kPairRow;
   static_assert(kTiles <= kWarps);
   const int tile = threadIdx.x / 32, g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
   if (tile >= kTiles) return;
   const int base = tile / (kAcross * kAcross) * 2 * half, m = tile / kAcross % kAcross, n = tile % kAcross;
   const int rows[2] = {16 * m + g, 16 * m + g + 8};  // of q, then of k
+  if (rule == Rule::additive && rows[0] >= half) return;
   const auto token = [&](int row) { return base + half + row % half; };
   const auto scaled = [&](const float* tokens, int t, int channel) {
     const float2 x = *reinterpret_cast<const float2*>(tokens + t * kRow<KP> + channel);
@@ -110,16 +106,16 @@ __device__ void pairs_across(PrepareMemory<KP>& memory) {
   for (int i = 0; i < 4; ++i) {
     const int row = rows[i / 2], t = token(row), j = base + 8 * n + 2 * p + i % 2;
     if (row < half)
-      memory.M[t * kPairRow + j] = d[0][i];
-    else
-      memory.Lt[j * kPairRow + t] = weighted(memory.beta[t], d[0][i]);
+      M[t][j] = d[0][i];
+    else if constexpr (rule == Rule::delta)
+      memory.Lt.at[j * kPairRow + t] = weighted(memory.beta[t], d[0][i]);
   }
 }
 
 /// The blocks of 8 tokens on the diagonal. memory.factor holds the decays.
-template <int KP>
-__device__ void pairs_within(PrepareMemory<KP>& memory) {
-  constexpr int C = chunk_size(KP), kPairRow = PrepareMemory<KP>::kPairRow;
+template <Rule rule, int KP>
+__device__ void pairs_within(PrepareMemory<KP, rule>& memory, KeyPairs<KP>& M) {
+  constexpr int C = chunk_size(KP), kPairRow = PrepareMemory<KP, rule>::kPairRow;
   const int base = threadIdx.x / 32 * 8, lane = threadIdx.x % 32;
   if (base >= C) return;
   // sums 0..35: M, row by row of its triangle with the diagonal; 36..63: N, without it
@@ -140,7 +136,8 @@ __device__ void pairs_within(PrepareMemory<KP>& memory) {
       for (int i = j; i < 8; ++i) {
         if (i > j) {
           decayed = {decayed.x * a[i].x, decayed.y * a[i].y};
-          sums[36 + i * (i - 1) / 2 + j] += k[i].x * decayed.x + k[i].y * decayed.y;
+          if constexpr (rule == Rule::delta)
+            sums[36 + i * (i - 1) / 2 + j] += k[i].x * decayed.x + k[i].y * decayed.y;
         }
         sums[i * (i + 1) / 2 + j] += q[i].x * decayed.x + q[i].y * decayed.y;
       }
@@ -155,46 +152,34 @@ __device__ void pairs_within(PrepareMemory<KP>& memory) {
     for (; j >= (in_M ? i + 1 : i); ++i) j -= in_M ? i + 1 : i;
     i += base, j += base;
     if (in_M)
-      memory.M[i * kPairRow + j] = sums[s];
-    else
-      memory.Lt[j * kPairRow + i] = weighted(memory.beta[i], sums[s]);
+      M[i][j] = sums[s];
+    else if constexpr (rule == Rule::delta)
+      memory.Lt.at[j * kPairRow + i] = weighted(memory.beta[i], sums[s]);
   }
 }
 
-/// A lane a column j of (I + L)^-1, which becomes column j of T2.
-template <int KP>
-__device__ void solve(const PrepareMemory<KP>& memory, int j, ChunkOperators<KP>& operators) {
-  constexpr int C = chunk_size(KP), kPairRow = PrepareMemory<KP>::kPairRow;
-  float x[C];
-#pragma unroll
-  for (int i = 0; i < C; ++i) x[i] = i == j ? 1 : 0;
-#pragma unroll
-  for (int m = 0; m < C; ++m) {
-    operators.T2[m][j] = m < j ? 0 : x[m] * memory.beta[j];  // 0 also where beta is not finite
-#pragma unroll
-    for (int i = m + 1; i < C; ++i) x[i] -= memory.Lt[m * kPairRow + i] * x[m];
-  }
-}
-
-template <int KP>
+template <int KP, Rule rule>
 __global__ void __launch_bounds__(kThreads)
-    chunk_prepare(const __grid_constant__ RecurrenceCall call, ChunkOperators<KP>* all_operators) {
+    chunk_prepare(const __grid_constant__ RecurrenceCall call,
+                  const ChunkWorkspace<KP, Decay::channel, rule> workspace) {
   constexpr int C = chunk_size(KP), kColumns = KP > kThreads ? KP / kThreads : 1;
-  constexpr int kPairRow = PrepareMemory<KP>::kPairRow;
+  constexpr int kPairRow = PrepareMemory<KP, rule>::kPairRow;
   extern __shared__ __align__(16) char shared[];
-  auto& memory = *reinterpret_cast<PrepareMemory<KP>*>(shared);
+  auto& memory = *reinterpret_cast<PrepareMemory<KP, rule>*>(shared);
 
-  const int head = static_cast<int>(blockIdx.x % call.HV);
-  const std::int64_t place = blockIdx.x / call.HV, n = sequence_at<C>(call, place);
-  const Sequence sequence = sequence_of(call, n);
-  const std::int64_t chunk = place - chunk_place<C>(call, sequence, n, 0), t0 = sequence.begin + chunk * C;
-  if (chunk < 0 || t0 >= sequence.end) return;
-  const int count = static_cast<int>(min(sequence.end - t0, std::int64_t{C}));
-  ChunkOperators<KP>& operators = all_operators[place * call.HV + head];
+  const ChunkOfBlock<C> chunk(call, call.HV);
+  if (chunk.count == 0) return;
+  auto& operators = workspace.operators[blockIdx.x];
 
-  for (int i = threadIdx.x; i < C * kPairRow; i += kThreads) memory.M[i] = memory.Lt[i] = 0;
-  TokenLoader<C, KP, Decays::log2> tokens(call, head);
-  tokens.load(sequence.batch, t0, count, memory.q, memory.k, memory.factor, memory.beta);
+  if constexpr (rule == Rule::delta) {
+    for (int i = threadIdx.x; i < C * kPairRow; i += kThreads) memory.Lt.at[i] = 0;
+  }
+  KeyPairs<KP>& M = operators.M.at;
+  for (int i = threadIdx.x; i < C * C; i += kThreads) {
+    if (i / C < i % C) M[i / C][i % C] = 0;
+  }
+  TokenLoader<C, KP, Decays::log2> tokens(call, chunk.head);
+  tokens.load(chunk.range(), memory.q, memory.k, memory.factor, memory.beta);
   __syncthreads();
   float g[kColumns][C];
   const auto with_columns = [&](auto&& body) {
@@ -211,24 +196,20 @@ __global__ void __launch_bounds__(kThreads)
     write_scaled(memory, g, channel, operators);
   });
   if constexpr (C == 32) {
-    pairs_across<16, KP>(memory);
+    pairs_across<16, rule>(memory, M);
     __syncthreads();
   }
   with_columns([&](float(&g)[C], int channel) { write_factors<8, KP>(g, channel, memory.factor); });
-  pairs_across<8, KP>(memory);
+  pairs_across<8, rule>(memory, M);
   __syncthreads();
   with_columns([&](float(&g)[C], int channel) {
 #pragma unroll
     for (int t = 0; t < C; ++t) memory.factor[t * kRow<KP> + channel] = exp2_decay(g[t]);
   });
-  pairs_within(memory);
-  __syncthreads();
-  if (threadIdx.x >= 32) {
-    for (int i = threadIdx.x - 32; i < C * C; i += kThreads - 32) {
-      operators.M[i / C][i % C] = memory.M[i / C * kPairRow + i % C];
-    }
-  } else if (threadIdx.x < C) {
-    solve(memory, threadIdx.x, operators);
+  pairs_within<rule>(memory, M);
+  if constexpr (rule == Rule::delta) {
+    __syncthreads();
+    if (const int j = threadIdx.x; j < C) solve(memory.Lt.at, memory.beta, j, operators.T2.at);
   }
 }
 

@@ -9,8 +9,10 @@
 #include "fla/dispatch/settings/policy.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
-#include "tools/cases/kda_reference.h"
 #include "tools/cases/op.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
+#include "tools/cases/with_op.h"
 #include "tools/fla/bench.h"
 #include "tools/fla/chosen_backend.h"
 #include "tools/fla/clock.h"
@@ -20,9 +22,11 @@ namespace fla::command {
 namespace {
 
 /// Decay, k^T S, the rank-one update and q^T S are 1 + 2 + 2 + 2 operations an element of the state; what is
-/// done once a channel brings that to 115,000 for K = V = 128.
-double operations_per_token_head(const AxisSizes& sizes) {
-  return 115'000.0 * static_cast<double>(sizes[Axis::K] * sizes[Axis::V]) / (128.0 * 128.0);
+/// done once a channel brings that to 115,000 for K = V = 128. The additive rule has no k^T S, a low-rank
+/// pair one more update.
+double operations_per_token_head(Rule rule, const AxisSizes& sizes) {
+  const double share = rule == Rule::additive ? 5.0 / 7 : rule == Rule::low_rank ? 9.0 / 7 : 1;
+  return share * 115'000.0 * static_cast<double>(sizes[Axis::K] * sizes[Axis::V]) / (128.0 * 128.0);
 }
 
 double bytes_of(const TensorView& tensor) {
@@ -32,10 +36,11 @@ double bytes_of(const TensorView& tensor) {
 
 /// A call on random data with memory for its results. A short call updates its state in place, as decoding
 /// does.
+template <class Args>
 class Subject {
  public:
   Subject(const BenchRequest& request, const BenchCase& bench_case, DType dtype) {
-    cases::KdaSpec spec;
+    cases::CaseSpec<Args> spec;
     const AxisSizes& sizes = bench_case.sizes;
     spec.B = sizes[Axis::B], spec.T = sizes[Axis::T], spec.H = sizes[Axis::H];
     spec.HV = sizes[Axis::HV], spec.K = sizes[Axis::K], spec.V = sizes[Axis::V];
@@ -46,22 +51,22 @@ class Subject {
     spec.dtype = spec.gate_dtype = dtype;
     spec.data = request.gates;
     for (const auto& [name, value] : request.options) {
-      cases::set_option(KdaArgs::arguments(), &spec.options, name, value);
+      cases::set_option(Args::arguments(), &spec.options, name, value);
     }
-    call_ = cases::make_kda_case(spec);
-    KdaArgs& args = call_.args;
+    call_ = cases::make_case(spec);
+    Args& args = call_.args;
     validate_arguments(args);
     o_ = Tensor::empty(args.v.shape(), args.v.dtype());
     args.out = o_;
     pristine_ = args.initial_state;
     state_ = Tensor::empty(args.initial_state.shape(), args.initial_state.dtype());
     args.final_state = state_;
-    in_place_ = front_door(args) == "fused_recurrent_kda";
+    in_place_ = front_door(args) == Args::kOp.recurrent;
     if (in_place_) args.initial_state = state_;
     reset();
   }
 
-  const KdaArgs& args() const { return call_.args; }
+  const Args& args() const { return call_.args; }
 
   /// The state as it was at first; outputs full of NaN.
   void reset() {
@@ -75,7 +80,7 @@ class Subject {
 
   /// Against the reference on a few heads, spread over the call.
   void compare(BenchRow& row) const {
-    KdaArgs reference_args = call_.args;
+    Args reference_args = call_.args;
     reference_args.initial_state = pristine_;
     const RecurrenceSizes sizes = sizes_of(reference_args);
     const std::int64_t heads = sizes.N * sizes.HV, samples = std::min<std::int64_t>(heads, 4);
@@ -83,7 +88,7 @@ class Subject {
     for (std::int64_t i = 0; i < samples; ++i) {
       const std::int64_t at = samples == 1 ? 0 : i * (heads - 1) / (samples - 1);
       const std::int64_t n = at / sizes.HV, head = at % sizes.HV;
-      const cases::ReferenceHead expected = cases::kda_reference_head(reference_args, n, head);
+      const cases::ReferenceHead expected = cases::reference_head_of(reference_args, n, head);
       const Sequence tokens = tokens_of(reference_args, n);
       const double* next = expected.o.data();
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
@@ -103,9 +108,11 @@ class Subject {
   }
 
   double bytes() const {
-    const KdaArgs& args = call_.args;
-    return bytes_of(args.q) + bytes_of(args.k) + bytes_of(args.v) + bytes_of(args.g) + bytes_of(args.beta) +
-           bytes_of(o_) + bytes_of(pristine_) + bytes_of(state_);
+    const recurrence::Arguments args = recurrence::arguments_of(call_.args);
+    double sum = bytes_of(o_) + bytes_of(pristine_) + bytes_of(state_);
+    for (const TensorView* tensor : {&args.q, &args.k, &args.v, &args.g, &args.beta, &args.a, &args.b})
+      sum += bytes_of(*tensor);
+    return sum;
   }
 
  private:
@@ -113,43 +120,46 @@ class Subject {
     std::memset(tensor.data(), 0xff, static_cast<std::size_t>(bytes_of(tensor)));  // NaN in every dtype
   }
 
-  cases::KdaCase call_;
+  cases::RandomCase<Args> call_;
   Tensor o_, state_;
   TensorView pristine_;
   bool in_place_ = false;
 };
 
+template <class Args>
 struct Contestant {
   BenchRow row;
-  Plan<KdaArgs> plan;
+  Plan<Args> plan;
   std::vector<double> times;
   int calls = 1;  ///< timed together, so that the clock's grain does not matter
 
-  double time(const KdaArgs& args) const {
+  double time(const Args& args) const {
     const double begin = now();
     for (int i = 0; i < calls; ++i) static_cast<void>(plan(args));
     return (now() - begin) / calls;
   }
 };
 
+template <class Args>
 std::vector<std::string> backends_for(const BenchRequest& request, std::string_view function,
-                                      const KdaArgs& args) {
+                                      const Args& args) {
   if (!request.backends.empty()) return request.backends;
-  std::vector<std::string> names = backends_that_take(explain("kda", function, args));
+  std::vector<std::string> names = backends_that_take(explain(Args::kOp.name, function, args));
   names.emplace_back(kOriginal);
   return names;
 }
 
+template <class Args>
 std::vector<BenchRow> measure(const BenchRequest& request, const BenchCase& bench_case, DType dtype,
-                              int threads, Subject& subject) {
+                              int threads, Subject<Args>& subject) {
   constexpr double kTimedSeconds = 2e-4;
   constexpr int kFewest = 5, kMost = 10'000;
-  const KdaArgs& args = subject.args();
-  const std::string function(cases::find_op("kda").function_or_front_door(request.function, &args));
-  std::vector<Contestant> contestants;
+  const Args& args = subject.args();
+  const std::string function(cases::find_op(Args::kOp.name).function_or_front_door(request.function, &args));
+  std::vector<Contestant<Args>> contestants;
   for (const std::string& backend : backends_for(request, function, args)) {
-    const ScopedPolicy scope(policy_for("kda", backend));
-    Contestant contestant{.row = {}, .plan = plan("kda", function, args), .times = {}};
+    const ScopedPolicy scope(policy_for(Args::kOp.name, backend));
+    Contestant<Args> contestant{.row = {}, .plan = plan(Args::kOp.name, function, args), .times = {}};
     BenchRow& row = contestant.row;
     row = {.case_name = bench_case.name,
            .function = function,
@@ -159,7 +169,7 @@ std::vector<BenchRow> measure(const BenchRequest& request, const BenchCase& benc
            .sizes = bench_case.sizes,
            .error_state = {}};
     row.bytes = subject.bytes();
-    row.operations = operations_per_token_head(row.sizes) * row.token_heads();
+    row.operations = operations_per_token_head(Args::kOp.rule, row.sizes) * row.token_heads();
     subject.reset();
     static_cast<void>(contestant.plan(args));
     subject.compare(row);
@@ -172,10 +182,10 @@ std::vector<BenchRow> measure(const BenchRequest& request, const BenchCase& benc
   for (int round = 0; request.repetitions > 0 ? round < request.repetitions
                                               : round < kFewest || (round < kMost && now() < end);
        ++round) {
-    for (Contestant& contestant : contestants) contestant.times.push_back(contestant.time(args));
+    for (Contestant<Args>& contestant : contestants) contestant.times.push_back(contestant.time(args));
   }
   std::vector<BenchRow> rows;
-  for (Contestant& contestant : contestants) {
+  for (Contestant<Args>& contestant : contestants) {
     std::ranges::sort(contestant.times);
     contestant.row.repetitions = static_cast<int>(contestant.times.size());
     contestant.row.min_s = contestant.times.front();
@@ -201,15 +211,18 @@ int bench_steps(const BenchRequest& request) {
   return static_cast<int>(request.dtypes.size() * request.cases.size() * (1 + 2 * request.threads.size()));
 }
 
-BenchReport bench_kda(const BenchRequest& request, Progress& progress) {
-  BenchReport report;
+namespace {
+
+template <class Args>
+BenchReport bench_op(const BenchRequest& request, Progress& progress) {
+  BenchReport report{.op = request.op, .rows = {}, .yardsticks = {}};
   for (const int threads : request.threads) report.yardsticks.push_back({.threads = threads, .target = {}});
   CopyBandwidth copy;
   for (const DType dtype : request.dtypes) {
     for (const BenchCase& bench_case : request.cases) {
       const std::string what = bench_case.name + " " + std::string(name_of(dtype));
       progress.begin(what + ": data");
-      Subject subject(request, bench_case, dtype);
+      Subject<Args> subject(request, bench_case, dtype);
       for (std::size_t i = 0; i < request.threads.size(); ++i) {
         const int threads = request.threads[i];
         set_num_threads(threads);
@@ -223,6 +236,13 @@ BenchReport bench_kda(const BenchRequest& request, Progress& progress) {
   }
   set_num_threads(0);
   return report;
+}
+
+}  // namespace
+
+BenchReport run_bench(const BenchRequest& request, Progress& progress) {
+  return cases::with_op(
+      request.op, [&]<class Args>(std::type_identity<Args>) { return bench_op<Args>(request, progress); });
 }
 
 }  // namespace fla::command

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fla/ops/common/cuda/elements.cuh"
-#include "fla/ops/kda/cuda/kda_call.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 /// What becomes of raw g and beta. Log-decays are kept in powers of two: decay = 2^g. Errors are relative to
 /// the gate, a few units in its last place, also where it is next to nothing: a slow gate's adds up over
@@ -34,6 +34,12 @@ __device__ inline float gate_bias(const RecurrenceCall& call, int head, int chan
   const Parameters& bias = call.dt_bias;
   if (call.gate == Gate::given || !bias.data || channel >= call.K) return 0;
   return load(bias.data, bias.dtype, head * bias.head + channel * bias.channel);
+}
+
+/// The log2-decay of a head whose call has no g.
+template <class Call>
+__device__ float head_log2_decay(const Call& call, int head) {
+  return call.gate_kind == GateKind::none ? 0 : kLog2e * head_decay(call, head);
 }
 
 /// The log2-decays that raw values x stand for, in their place.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "fla/ops/common/cuda/launch.cuh"
-#include "fla/ops/kda/cuda/index_workspace.h"
-#include "fla/ops/kda/cuda/kda_call.h"
+#include "fla/ops/recurrence/cuda/index_workspace.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 /// cu_seqlens and state indices in host memory travel to the workspace as arguments of a kernel, so that the
 /// caller's memory is free when the launch returns, nothing waits, and a captured graph keeps the values of

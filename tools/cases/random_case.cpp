@@ -1,4 +1,4 @@
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@
 namespace fla::cases {
 namespace {
 
-constexpr std::array<std::string_view, kAllKdaData.size()> kNames{"random", "bound",         "slow", "strong",
-                                                                  "resets", "repeated_keys", "mixed"};
+constexpr std::array<std::string_view, kAllDataKinds.size()> kNames{
+    "random", "bound", "slow", "strong", "resets", "repeated_keys", "mixed"};
 
 constexpr std::int64_t kForeignColumns = 5;
 
@@ -49,50 +49,56 @@ void normalise(std::vector<float>& row) {
 }
 
 /// The log-decay of one channel.
-float decay(KdaData data, std::size_t channel, Random& random) {
+float decay(DataKind data, std::size_t channel, Random& random) {
   switch (data) {
-    case KdaData::random: return -5 * sigmoid(random.normal());
-    case KdaData::bound: return -5;
-    case KdaData::slow: return -0.01f * random.uniform();
-    case KdaData::strong: return -125 * random.uniform();
-    case KdaData::resets: return random.chance(0.03f) ? -100.0f : -0.01f * random.uniform();
-    case KdaData::repeated_keys: return 0;
-    case KdaData::mixed: return channel / 16 % 4 == 0 ? -20 * random.uniform() : -0.05f * random.uniform();
+    case DataKind::random: return -5 * sigmoid(random.normal());
+    case DataKind::bound: return -5;
+    case DataKind::slow: return -0.01f * random.uniform();
+    case DataKind::strong: return -125 * random.uniform();
+    case DataKind::resets: return random.chance(0.03f) ? -100.0f : -0.01f * random.uniform();
+    case DataKind::repeated_keys: return 0;
+    case DataKind::mixed: return channel / 16 % 4 == 0 ? -20 * random.uniform() : -0.05f * random.uniform();
   }
   return 0;
 }
 
 /// What the gate in the kernel makes a decay of the same character from. Large values saturate a lower-bound
 /// gate and are decays of their own size with the softplus gate.
-float raw_gate(KdaData data, std::size_t channel, Random& random) {
+float raw_gate(DataKind data, std::size_t channel, Random& random) {
   const float slow = random.normal() - 8;
   switch (data) {
-    case KdaData::random: return random.normal();
-    case KdaData::bound: return 30;
-    case KdaData::slow: return slow;
-    case KdaData::strong: return 100 * random.uniform();
-    case KdaData::resets: return random.chance(0.03f) ? 100.0f : slow;
-    case KdaData::repeated_keys: return -60;
-    case KdaData::mixed: return channel / 16 % 4 == 0 ? 20 * random.uniform() : slow;
+    case DataKind::random: return random.normal();
+    case DataKind::bound: return 30;
+    case DataKind::slow: return slow;
+    case DataKind::strong: return 100 * random.uniform();
+    case DataKind::resets: return random.chance(0.03f) ? 100.0f : slow;
+    case DataKind::repeated_keys: return -60;
+    case DataKind::mixed: return channel / 16 % 4 == 0 ? 20 * random.uniform() : slow;
   }
   return 0;
 }
 
+template <RecurrenceArgs Args>
 class Builder {
  public:
-  explicit Builder(const KdaSpec& spec) : spec_(spec), random_(spec.seed) {
+  explicit Builder(const CaseSpec<Args>& spec) : spec_(spec), random_(spec.seed) {
     if (spec_.HV == 0) spec_.HV = spec_.H;
     if (!spec_.lengths.empty()) {
       spec_.B = 1;
       spec_.T = std::accumulate(spec_.lengths.begin(), spec_.lengths.end(), std::int64_t{0});
     }
     made_.args = spec_.options;
+    if constexpr (requires(Args args) { args.layer_idx; }) {
+      if (!made_.args.layer_idx) made_.args.layer_idx = 1.0f;
+      if (!made_.args.num_layers) made_.args.num_layers = 4.0f;
+    }
   }
 
-  KdaCase make() {
+  RandomCase<Args> make() {
     place_tokens();
     fill_qkv();
     fill_gates();
+    fill_pair();
     if (!spec_.lengths.empty()) pack();
     if (spec_.initial_state) made_.args.initial_state = make_states();
     if (spec_.pool) choose_slots();
@@ -105,21 +111,46 @@ class Builder {
     return made_.memory.back();
   }
 
-  /// q, k, v, g, beta: each in memory of its own, or neighbours in one row a token as a fused projection
-  /// leaves them.
+  static constexpr bool kHasGate = requires(Args args) { args.g; };
+  static constexpr bool kHasHeadGate = requires(Args args) { args.g_gamma; };
+  static constexpr bool kHasBeta = requires(Args args) { args.beta; };
+  static constexpr bool kHasPair = requires(Args args) { args.a; };
+
+  bool norm_in_kernel() const {
+    if constexpr (requires(Args args) { args.use_qk_l2norm_in_kernel; })
+      return made_.args.use_qk_l2norm_in_kernel;
+    return false;
+  }
+  bool gate_in_kernel() const {
+    if constexpr (requires(Args args) { args.use_gate_in_kernel; }) return made_.args.use_gate_in_kernel;
+    return false;
+  }
+  bool normalizes() const {
+    if constexpr (requires(Args args) { args.normalize; }) return made_.args.normalize;
+    return false;
+  }
+
+  /// q, k, v, g, beta, a, b: each in memory of its own, or neighbours in one row a token as a fused
+  /// projection leaves them.
   void place_tokens() {
     const auto [B, T, H, HV, K, V] = std::tuple(spec_.B, spec_.T, spec_.H, spec_.HV, spec_.K, spec_.V);
-    KdaArgs& args = made_.args;
+    Args& args = made_.args;
     struct Part {
       TensorView* view;
       DType dtype;
       std::int64_t heads, channels;  // 0 channels: a tensor of rank 3
     };
-    const Part parts[] = {{&args.q, spec_.dtype, H, K},
-                          {&args.k, spec_.dtype, H, K},
-                          {&args.v, spec_.dtype, HV, V},
-                          {&args.g, spec_.gate_dtype, HV, K},
-                          {&args.beta, spec_.gate_dtype, HV, 0}};
+    std::vector<Part> parts{
+        {&args.q, spec_.dtype, H, K}, {&args.k, spec_.dtype, H, K}, {&args.v, spec_.dtype, HV, V}};
+    const std::int64_t gates = Args::kOp.gate == GateKind::channel ? K : 0;
+    if constexpr (kHasGate) {
+      if (!spec_.head_gates) parts.push_back({&args.g, spec_.gate_dtype, HV, gates});
+    }
+    if constexpr (kHasBeta) parts.push_back({&args.beta, spec_.gate_dtype, HV, 0});
+    if constexpr (kHasPair) {
+      parts.push_back({&args.a, spec_.dtype, H, K});
+      parts.push_back({&args.b, spec_.dtype, H, K});
+    }
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       std::int64_t width = 0;
       for (const Part& part : parts) {
@@ -153,10 +184,10 @@ class Builder {
   }
 
   void fill_qkv() {
-    const bool repeat = spec_.data == KdaData::repeated_keys;
+    const bool repeat = spec_.data == DataKind::repeated_keys;
     const auto normal_row = [&](std::int64_t, std::int64_t, std::vector<float>& row) {
-      for (float& x : row) x = random_.normal();
-      if (!made_.args.use_qk_l2norm_in_kernel) normalise(row);
+      for (float& x : row) x = normalizes() ? std::fabs(random_.normal()) : random_.normal();
+      if (!norm_in_kernel()) normalise(row);
     };
     fill_rows(made_.args.q, normal_row);
     std::vector<std::vector<float>> first(static_cast<std::size_t>(spec_.H));
@@ -175,22 +206,60 @@ class Builder {
   }
 
   void fill_gates() {
-    KdaArgs& args = made_.args;
-    const bool repeat = spec_.data == KdaData::repeated_keys;
-    fill_rows(args.g, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        row[i] = args.use_gate_in_kernel ? raw_gate(spec_.data, i, random_) : decay(spec_.data, i, random_);
+    Args& args = made_.args;
+    const bool repeat = spec_.data == DataKind::repeated_keys;
+    if constexpr (kHasGate) {
+      const auto gate = [&](std::size_t channel) {
+        return gate_in_kernel() ? raw_gate(spec_.data, channel, random_)
+                                : decay(spec_.data, channel, random_);
+      };
+      if constexpr (kHasHeadGate) {
+        if (spec_.head_gates) {
+          args.g_gamma = make_tensor({spec_.HV}, spec_.gate_dtype);
+          fill_all(args.g_gamma, [&] { return gate(0); });
+        }
       }
-    });
-    fill_rows(args.beta, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
-      const float raw = repeat ? 30.0f : random_.normal();  // the sigmoid of 30 is 1
-      row[0] = args.use_beta_sigmoid_in_kernel ? raw : repeat ? 1.0f : sigmoid(raw);
-    });
-    if (!args.use_gate_in_kernel) return;
-    args.A_log = make_tensor({spec_.HV}, DType::f32);
-    fill_all(args.A_log, [&] { return 0.5f * random_.normal(); });
-    args.dt_bias = make_tensor({spec_.HV * spec_.K}, DType::f32);
-    fill_all(args.dt_bias, [&] { return 0.5f * random_.normal(); });
+      if (args.g.defined()) {
+        fill_rows(args.g, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+          for (std::size_t i = 0; i < row.size(); ++i) row[i] = gate(i);
+        });
+      }
+    }
+    if constexpr (kHasBeta) {
+      fill_rows(args.beta, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+        const float raw = repeat ? 30.0f : random_.normal();  // the sigmoid of 30 is 1
+        bool raw_beta = false;
+        if constexpr (requires { args.use_beta_sigmoid_in_kernel; })
+          raw_beta = args.use_beta_sigmoid_in_kernel;
+        row[0] = raw_beta ? raw : repeat ? 1.0f : sigmoid(raw);
+      });
+    }
+    if constexpr (requires { args.A_log; }) {
+      if (!args.use_gate_in_kernel) return;
+      args.A_log = make_tensor({spec_.HV}, DType::f32);
+      fill_all(args.A_log, [&] { return 0.5f * random_.normal(); });
+      args.dt_bias =
+          make_tensor({spec_.HV * (Args::kOp.gate == GateKind::channel ? spec_.K : 1)}, DType::f32);
+      fill_all(args.dt_bias, [&] { return 0.5f * random_.normal(); });
+    }
+  }
+
+  /// b = -w a with w below 1 and a of norm 1: what a takes out of the state does not come back larger.
+  void fill_pair() {
+    if constexpr (kHasPair) {
+      std::vector<std::vector<float>> rows;
+      fill_rows(made_.args.a, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+        for (float& x : row) x = random_.normal();
+        normalise(row);
+        rows.push_back(row);
+      });
+      std::size_t next = 0;
+      fill_rows(made_.args.b, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
+        const float weight = sigmoid(random_.normal());
+        row = rows[next++];
+        for (float& x : row) x *= -weight;
+      });
+    }
   }
 
   TensorView make_indices(const std::vector<std::int64_t>& entries) {
@@ -225,7 +294,7 @@ class Builder {
   }
 
   void choose_slots() {
-    KdaArgs& args = made_.args;
+    Args& args = made_.args;
     std::vector<std::int64_t> free(static_cast<std::size_t>(*spec_.pool));
     std::iota(free.begin(), free.end(), 0);
     const auto take = [&]() -> std::int64_t {
@@ -251,21 +320,28 @@ class Builder {
     if (spec_.write_indices) args.state_write_indices = make_indices(write);
   }
 
-  KdaSpec spec_;
+  CaseSpec<Args> spec_;
   Random random_;
-  KdaCase made_;
+  RandomCase<Args> made_;
 };
 
 }  // namespace
 
-std::string_view name_of(KdaData data) { return kNames[static_cast<std::size_t>(data)]; }
+std::string_view name_of(DataKind data) { return kNames[static_cast<std::size_t>(data)]; }
 
-std::optional<KdaData> kda_data_from_name(std::string_view name) {
+std::optional<DataKind> data_kind_from_name(std::string_view name) {
   const auto found = std::ranges::find(kNames, name);
   if (found == kNames.end()) return std::nullopt;
-  return static_cast<KdaData>(found - kNames.begin());
+  return static_cast<DataKind>(found - kNames.begin());
 }
 
-KdaCase make_kda_case(const KdaSpec& spec) { return Builder(spec).make(); }
+template <RecurrenceArgs Args>
+RandomCase<Args> make_case(const CaseSpec<Args>& spec) {
+  return Builder<Args>(spec).make();
+}
+
+#define FLA_OP(NAME, ARGS) template RandomCase<ARGS> make_case(const CaseSpec<ARGS>&);
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
 
 }  // namespace fla::cases

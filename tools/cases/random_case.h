@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 
-/// Random calls of kda, for tests, fuzzing and benchmarks. The same specification makes the same bits
-/// everywhere.
+/// Random calls of the family's ops, for tests, fuzzing and benchmarks. The same specification makes the same
+/// bits everywhere.
 namespace fla::cases {
 
 /// What the data is like, above all how fast it forgets.
-enum class KdaData : std::uint8_t {
+enum class DataKind : std::uint8_t {
   random,         ///< decays of -5 sigmoid(x), as the lower-bound gate makes them
   bound,          ///< every decay at -5
   slow,           ///< -0.01 u: hardly any
@@ -22,20 +22,22 @@ enum class KdaData : std::uint8_t {
   repeated_keys,  ///< all keys of a head equal, beta 1, no decay
   mixed,          ///< one group of 16 channels in four -20 u, the others -0.05 u
 };
-inline constexpr std::array kAllKdaData{KdaData::random, KdaData::bound,  KdaData::slow,
-                                        KdaData::strong, KdaData::resets, KdaData::repeated_keys,
-                                        KdaData::mixed};
-std::string_view name_of(KdaData data);
-std::optional<KdaData> kda_data_from_name(std::string_view name);
+inline constexpr std::array kAllDataKinds{DataKind::random, DataKind::bound,  DataKind::slow,
+                                          DataKind::strong, DataKind::resets, DataKind::repeated_keys,
+                                          DataKind::mixed};
+std::string_view name_of(DataKind data);
+std::optional<DataKind> data_kind_from_name(std::string_view name);
 
-struct KdaSpec {
+template <RecurrenceArgs Args>
+struct CaseSpec {
   std::int64_t B = 1, T = 64, H = 2, HV = 0, K = 64, V = 64;  ///< HV = 0: as many as H
-  std::vector<std::int64_t> lengths{};  ///< of packed sequences; then B is 1 and T is their sum
-  DType dtype = DType::f32;             ///< of q, k, v
-  DType gate_dtype = DType::f32;        ///< of g and beta
+  /// Of packed sequences; then B is 1 and T is their sum. (0): gcc 12 fails inside on {} in a template.
+  std::vector<std::int64_t> lengths = std::vector<std::int64_t>(0);
+  DType dtype = DType::f32;       ///< of q, k, v, a, b
+  DType gate_dtype = DType::f32;  ///< of g, g_gamma and beta
   DType state_dtype = DType::f32;
   DType index_dtype = DType::i64;
-  KdaData data = KdaData::random;
+  DataKind data = DataKind::random;
   bool initial_state = true;
   /// States are in a pool of so many slots, of which sequences have any by state_indices: about one in four
   /// is skipped, and every one for which no slot is left. With write_indices states go to slots that nobody
@@ -44,19 +46,28 @@ struct KdaSpec {
   /// initial_state. Without a pool there are no indices.
   std::optional<std::int64_t> pool{};
   bool write_indices = false;
-  bool fused_projection = false;  ///< q, k, v, g and beta are slices of one row a token where dtypes allow it
+  bool head_gates = false;  ///< g_gamma instead of g, for an op that takes either
+  bool fused_projection =
+      false;  ///< q, k, v, g, beta, a and b are slices of one row a token where dtypes allow it
   /// Numbers and flags of the call; its tensors are not looked at. g is raw with use_gate_in_kernel, and beta
-  /// with use_beta_sigmoid_in_kernel; q and k are normalised already without use_qk_l2norm_in_kernel.
-  KdaArgs options{.output_final_state = true};
+  /// with use_beta_sigmoid_in_kernel; q and k are normalised already without use_qk_l2norm_in_kernel, and
+  /// not negative with normalize. An op of layers is of the second of four where options do not say.
+  Args options{.output_final_state = true};
   std::uint64_t seed = 1;
 };
 
-struct KdaCase {
-  KdaArgs args;
+template <RecurrenceArgs Args>
+struct RandomCase {
+  Args args;
   std::vector<Tensor> memory;  ///< what the arguments' views point to
 };
 
 /// No outputs are given, but for the final_state of a pool: the call makes its own.
-KdaCase make_kda_case(const KdaSpec& spec);
+template <RecurrenceArgs Args>
+RandomCase<Args> make_case(const CaseSpec<Args>& spec);
+
+using KdaSpec = CaseSpec<KdaArgs>;
+using KdaCase = RandomCase<KdaArgs>;
+inline KdaCase make_kda_case(const KdaSpec& spec) { return make_case(spec); }
 
 }  // namespace fla::cases

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fla/ops/common/cuda/elements.cuh"
-#include "fla/ops/kda/cuda/kda_call.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 /// A sequence's state, between memory and registers.
 namespace fla::cuda {

@@ -1,4 +1,4 @@
-#include "tools/cases/kda_random.h"
+#include "tools/cases/random_case.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 TEST(KdaRandom, SameSeedMakesTheSameBits) {
-  const KdaSpec spec{.HV = 4, .dtype = DType::bf16, .data = KdaData::mixed};
+  const KdaSpec spec{.HV = 4, .dtype = DType::bf16, .data = DataKind::mixed};
   const KdaCase a = make_kda_case(spec), b = make_kda_case(spec);
   ASSERT_EQ(a.memory.size(), b.memory.size());
   for (std::size_t i = 0; i < a.memory.size(); ++i) EXPECT_TRUE(same_bits(a.memory[i], b.memory[i])) << i;
@@ -28,7 +28,7 @@ TEST(KdaRandom, AnotherSeedMakesOtherBits) {
 }
 
 TEST(KdaRandom, EveryKindIsACallThatKdaTakes) {
-  for (const KdaData data : kAllKdaData) {
+  for (const DataKind data : kAllDataKinds) {
     for (const bool fused : {false, true}) {
       for (const bool in_kernel : {false, true}) {
         KdaSpec spec{
@@ -43,8 +43,8 @@ TEST(KdaRandom, EveryKindIsACallThatKdaTakes) {
 }
 
 TEST(KdaRandom, NamesLeadBackToTheirKind) {
-  for (const KdaData data : kAllKdaData) EXPECT_EQ(kda_data_from_name(name_of(data)), data);
-  EXPECT_EQ(kda_data_from_name("no such kind"), std::nullopt);
+  for (const DataKind data : kAllDataKinds) EXPECT_EQ(data_kind_from_name(name_of(data)), data);
+  EXPECT_EQ(data_kind_from_name("no such kind"), std::nullopt);
 }
 
 TEST(KdaRandom, KeysAreNormalisedUnlessTheKernelDoesIt) {
@@ -60,7 +60,7 @@ TEST(KdaRandom, KeysAreNormalisedUnlessTheKernelDoesIt) {
 }
 
 TEST(KdaRandom, RepeatedKeysRepeatAndAreRewrittenWhole) {
-  const KdaCase made = make_kda_case({.T = 9, .H = 1, .data = KdaData::repeated_keys});
+  const KdaCase made = make_kda_case({.T = 9, .H = 1, .data = DataKind::repeated_keys});
   for (std::int64_t t = 0; t < 9; ++t) {
     EXPECT_EQ(element(made.args.k, t * made.args.k.stride(1)), element(made.args.k, 0));
     EXPECT_EQ(element(made.args.beta, t), 1);

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "fla/core/cuda_devices.h"
+#include "fla/core/tensor.h"
 #include "fla/core/workspace.h"
 #include "fla/dispatch/backend/backend.h"
 #include "fla/dispatch/backend/verdict.h"
-#include "fla/ops/kda/kda.h"
 
-/// What the verifiers of kda's CUDA backends ask alike, in the same words.
+/// What the verifiers of CUDA backends ask alike, in the same words: of any op's struct.
 namespace fla::cuda {
 
 /// The devices that a backend's kernels run on.
@@ -35,7 +35,8 @@ inline Availability available_on(const ComputeCapability& wanted) {
 }
 
 /// `device` is that of the call's tensors; null where there is no such GPU.
-inline Verdict verify_device(const KdaArgs& args, const CudaDevice* device, const ComputeCapability& wanted) {
+template <class Args>
+Verdict verify_device(const Args& args, const CudaDevice* device, const ComputeCapability& wanted) {
   FLA_REFUSE_IF(args.q.device().is_cpu(), "requires CUDA tensors, got {}", args.q.device());
   FLA_REFUSE_IF(device == nullptr, "requires a GPU that is there, got {}", args.q.device());
   FLA_REFUSE_IF(!wanted.has(*device), "requires compute capability {}, got {}.{}", wanted.text, device->major,
@@ -58,7 +59,8 @@ inline Verdict verify_workspace(const Workspace& workspace, std::size_t bytes) {
 }
 
 /// q, k and v in one type of 16 bits.
-inline Verdict verify_16_bits(const KdaArgs& args) {
+template <class Args>
+Verdict verify_16_bits(const Args& args) {
   const DType dtype = args.q.dtype();
   FLA_REFUSE_IF(dtype != DType::bf16 && dtype != DType::f16, "requires q in bf16 or f16, got {}", dtype);
   FLA_REFUSE_IF(args.k.dtype() != dtype, "requires k in the dtype of q, {}, got {}", dtype, args.k.dtype());
@@ -73,7 +75,8 @@ inline Verdict verify_dtype_of_q(const char* name, const TensorView& tensor, DTy
   return accept();
 }
 
-inline Verdict verify_f32_states(const KdaArgs& args) {
+template <class Args>
+Verdict verify_f32_states(const Args& args) {
   const TensorView &first = args.initial_state, &last = args.final_state;
   FLA_REFUSE_IF(first.defined() && first.dtype() != DType::f32, "requires an f32 initial_state, got {}",
                 first.dtype());

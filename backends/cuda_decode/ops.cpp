@@ -1,0 +1,75 @@
+#include "fla/ops/ops.h"
+
+#include <string>
+
+#include "backends/cuda_decode/decode.h"
+#include "backends/cuda_decode/verifier.h"
+#include "fla/core/cuda_devices.h"
+#include "fla/core/cuda_error.h"
+#include "fla/dispatch/catalog/registration.h"
+#include "fla/ops/common/call_workspace.h"
+#include "fla/ops/recurrence/call_of.h"
+
+namespace fla::cuda_decode {
+namespace {
+
+RecurrenceResult run(const recurrence::Arguments& args) {
+  const Device device = args.q.device();
+  const CurrentDevice current(device.index);
+  const CallWorkspace workspace(args.workspace, workspace_bytes(args), device, args.stream);
+  RecurrenceResult result = make_result(args);
+  const bool early = find_cuda_device(device)->architecture() >= 90;
+  const cudaError_t error = cuda::launch_decode(call_of(args, result), pair_of(args), workspace.data(), early,
+                                                static_cast<cudaStream_t>(args.stream.handle));
+  // One launch either ran or did not; of several, the first ones may have.
+  const bool one_launch = args.q.size(0) <= cuda::kMostBlocks;
+  check_cuda(error, "launching cuda_decode",
+             one_launch ? BackendError::Wrote::nothing : BackendError::Wrote::maybe);
+  return result;
+}
+
+/// What the backend has whichever op it serves; Backend is the op's class.
+template <class Backend>
+class CudaDecode : public Backend {
+ public:
+  BackendInfo info() const override {
+    return {
+        .name = "cuda_decode",
+        .package = "CUDA",
+        .env_var = "FLA_CUDA_DECODE",
+        .default_enable = true,
+        .priority = 2,
+        .doc = "one-token steps at memory speed, in place, on a pool of f32 or bf16 states; sm_80 and up"};
+  }
+
+  Availability is_available() const override { return cuda::available_on(kDevices); }
+
+  std::size_t workspace_size(std::string_view, const typename Backend::Args& args) const override {
+    return workspace_bytes(args);
+  }
+};
+
+#define FLA_CUDA_DECODE(OP, NAME)                                                    \
+  class CudaDecode##NAME final : public CudaDecode<NAME##Backend> {                  \
+   public:                                                                           \
+    Verdict fused_recurrent_##OP##_verifier(const NAME##Args& args) const override { \
+      return verify(args, find_cuda_device(args.q.device()));                        \
+    }                                                                                \
+    RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override {         \
+      return run(recurrence::arguments_of(args));                                    \
+    }                                                                                \
+  };                                                                                 \
+  FLA_REGISTER_BACKEND(OP, cuda_decode, CudaDecode##NAME)
+
+FLA_CUDA_DECODE(kda, Kda);
+FLA_CUDA_DECODE(gated_delta_rule, GatedDeltaRule);
+FLA_CUDA_DECODE(delta_rule, DeltaRule);
+FLA_CUDA_DECODE(gla, Gla);
+FLA_CUDA_DECODE(simple_gla, SimpleGla);
+FLA_CUDA_DECODE(retention, Retention);
+FLA_CUDA_DECODE(lightning_attn, LightningAttn);
+FLA_CUDA_DECODE(linear_attn, LinearAttn);
+FLA_CUDA_DECODE(dplr_delta_rule, DplrDeltaRule);
+
+}  // namespace
+}  // namespace fla::cuda_decode

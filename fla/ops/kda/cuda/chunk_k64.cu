@@ -1,3 +1,0 @@
-#include "fla/ops/kda/cuda/chunk_kernels.cuh"
-
-template cudaError_t fla::cuda::launch_chunk_kernels<64>(const RecurrenceCall&, void*, cudaStream_t);

@@ -1,0 +1,50 @@
+#include "fla/ops/recurrence/cuda/chunk_launch.h"
+#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/padded_keys.h"
+
+namespace fla::cuda {
+namespace {
+
+/// The kernels that a call takes, as types for a body to read off.
+template <int KP_, Decay decay_, Rule rule_>
+struct Form {
+  static constexpr int KP = KP_;
+  static constexpr Decay decay = decay_;
+  static constexpr Rule rule = rule_;
+};
+
+template <class Body>
+auto with_form(const RecurrenceCall& call, Body&& body) {
+  return with_padded_keys(call.K, [&]<int KP>(Constant<KP>) {
+    const bool delta = call.rule == Rule::delta;
+    if (call.gate_kind == GateKind::channel) {
+      return delta ? body(Form<KP, Decay::channel, Rule::delta>{})
+                   : body(Form<KP, Decay::channel, Rule::additive>{});
+    }
+    return delta ? body(Form<KP, Decay::token, Rule::delta>{})
+                 : body(Form<KP, Decay::token, Rule::additive>{});
+  });
+}
+
+}  // namespace
+
+std::size_t chunk_workspace(const RecurrenceCall& call) {
+  if (call.rule == Rule::low_rank) return recurrent_workspace(call);
+  return index_workspace(call) + with_form(call, [&]<class F>(F) {
+           return ChunkWorkspace<F::KP, F::decay, F::rule>::bytes(call, chunk_places(call));
+         });
+}
+
+cudaError_t launch_chunk(const RecurrenceCall& given, const LowRankPair& pair, void* workspace,
+                         cudaStream_t stream) {
+  if (given.rule == Rule::low_rank) return launch_recurrent(given, pair, workspace, stream);
+  RecurrenceCall call = given;
+  void* const operators = static_cast<char*>(workspace) + index_workspace(call);
+  if (const cudaError_t error = place_host_indices(call, workspace, stream); error != cudaSuccess)
+    return error;
+  return with_form(call, [&]<class F>(F) {
+    return launch_chunk_kernels<F::KP, F::decay, F::rule>(call, operators, stream);
+  });
+}
+
+}  // namespace fla::cuda

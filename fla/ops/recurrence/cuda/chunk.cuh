@@ -1,0 +1,110 @@
+#pragma once
+
+#include <type_traits>
+
+#include "fla/ops/recurrence/cuda/states.cuh"
+
+/// The chunked form of the recurrence, as its two kernels share it. Chunks are cut from each sequence by
+/// itself, so a sequence gives the same bits alone and in any batch. Within a chunk, with G_i the sum of the
+/// log-decays of tokens 0..i:
+///
+///     Q~_i = q_i 2^G_i     K~_i = k_i 2^G_i     Kr_i = k_i 2^(G_last - G_i)             exponents <= 0
+///     M_ij = sum_k q_ik k_jk 2^(G_i - G_j)_k   (i >= j)       N the same with k for q   (i > j)
+///     T2 = (I + diag(beta) N)^-1 diag(beta)
+///     U = T2 (V - K~ S)          O = Q~ S + M U          S <- diag(2^G_last) S + Kr^T U
+///
+/// With Rule::additive U is V, and nothing needs K~, N and T2. Where a token has one decay for all channels,
+/// K~, Q~ and Kr are k and q times a number a token.
+///
+/// A first kernel makes the operators of every chunk, all chunks at once (chunk_prepare.cuh for a decay a
+/// channel, chunk_pairs.cuh for one a token); chunk_state carries the state through them.
+namespace fla::cuda {
+
+/// What a token's decay is: a number, or one for each channel.
+enum class Decay { token, channel };
+
+/// Tokens of a chunk: fewer with many channels, for shared memory's sake.
+__host__ __device__ constexpr int chunk_size(int K) { return K <= 128 ? 32 : 16; }
+
+/// An array `at` that is there only where `there` says so.
+template <bool there, class Array>
+struct Maybe {
+  alignas(16) Array at;
+};
+template <class Array>
+struct Maybe<false, Array> {};
+
+template <int KP>
+using KeyRows = float[chunk_size(KP)][KP];
+template <int KP>
+using KeyPairs = float[chunk_size(KP)][chunk_size(KP)];
+
+/// k and q of a chunk and key head as the recurrence wants them, in the workspace: for decays a token, whose
+/// value heads share them. Channels are padded to KP, tokens to C.
+template <int KP>
+struct ChunkKeys {
+  KeyRows<KP> K, Q;
+};
+
+/// What else chunk_state needs of a chunk and value head there, besides V.
+template <int KP, Decay decay, Rule rule>
+struct ChunkOperators {
+  static constexpr int C = chunk_size(KP);
+  static constexpr bool kChannels = decay == Decay::channel, kDelta = rule == Rule::delta;
+  using Keys = KeyRows<KP>;
+  Maybe<kChannels && kDelta, Keys> K;             ///< K~
+  Maybe<kChannels, Keys> Q;                       ///< Q~
+  Maybe<kChannels, float[C / 4][KP][4]> Kr;       ///< token 4 i + j in [i][channel][j]
+  Maybe<true, KeyPairs<KP>> M;                    ///< zeros above the diagonal
+  Maybe<kDelta, KeyPairs<KP>> T2;                 ///< likewise
+  Maybe<kChannels, float[KP]> gamma;              ///< 2^G_last
+  Maybe<!kChannels, float[2][C]> front_and_back;  ///< 2^G_i, and 2^(G_last - G_i)
+};
+
+/// Room for chunk i of sequence n. With packed sequences a place is left over after each of them, so that
+/// where a sequence's chunks lie follows from its own entry of cu_seqlens alone.
+template <int C>
+__device__ std::int64_t chunk_place(const RecurrenceCall& call, const Sequence& sequence, std::int64_t n,
+                                    std::int64_t i) {
+  return call.cu_seqlens.data ? sequence.begin / C + n + i : n * ((call.T + C - 1) / C) + i;
+}
+
+/// The workspace of a call.
+template <int KP, Decay decay, Rule rule>
+struct ChunkWorkspace {
+  using Operators = ChunkOperators<KP, decay, rule>;
+  ChunkKeys<KP>* keys;   ///< [place][key head]; none with a decay a channel
+  Operators* operators;  ///< [place][value head]
+
+  static std::int64_t key_tiles(const RecurrenceCall& call, std::int64_t places) {
+    return decay == Decay::token ? places * (call.HV / call.group) : 0;
+  }
+  static std::size_t bytes(const RecurrenceCall& call, std::int64_t places) {
+    return static_cast<std::size_t>(key_tiles(call, places)) * sizeof(ChunkKeys<KP>) +
+           static_cast<std::size_t>(places * call.HV) * sizeof(Operators);
+  }
+  ChunkWorkspace(const RecurrenceCall& call, std::int64_t places, void* memory)
+      : keys(static_cast<ChunkKeys<KP>*>(memory)),
+        operators(reinterpret_cast<Operators*>(keys + key_tiles(call, places))) {}
+};
+
+inline std::int64_t chunk_places(const RecurrenceCall& call) {
+  const int C = chunk_size(call.K);
+  return call.cu_seqlens.data ? call.T / C + call.N : call.N * ((call.T + C - 1) / C);
+}
+
+/// The sequence whose chunks lie at `place`, which may be a place left over. All lanes of a warp call this.
+template <int C>
+__device__ std::int64_t sequence_at(const RecurrenceCall& call, std::int64_t place) {
+  if (!call.cu_seqlens.data) return place / ((call.T + C - 1) / C);
+  std::int64_t begun = 0;  // sequences that begin at this place or before
+  for (std::int64_t n0 = 0; n0 < call.N; n0 += 32) {
+    const std::int64_t n = n0 + threadIdx.x % 32;
+    const int more = __popc(__ballot_sync(~0u, n < call.N && sequence_begin(call, n) / C + n <= place));
+    begun += more;
+    if (more < 32) break;
+  }
+  return begun == 0 ? 0 : begun - 1;
+}
+
+}  // namespace fla::cuda

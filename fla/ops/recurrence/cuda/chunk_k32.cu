@@ -1,0 +1,3 @@
+#include "fla/ops/recurrence/cuda/chunk_kernels.cuh"
+
+FLA_CHUNK_KERNELS(32)

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "fla/ops/common/cuda/launch.cuh"
+#include "fla/ops/recurrence/cuda/chunk_launch.h"
+#include "fla/ops/recurrence/cuda/chunk_pairs.cuh"
+#include "fla/ops/recurrence/cuda/chunk_prepare.cuh"
+#include "fla/ops/recurrence/cuda/chunk_state.cuh"
+
+namespace fla::cuda {
+
+template <int KP, Decay decay, Rule rule>
+cudaError_t launch_chunk_kernels(const RecurrenceCall& call, void* workspace, cudaStream_t stream) {
+  constexpr int kSmallest = 99 * 1024;  // shared memory of a block on sm_86 and sm_89
+  const std::int64_t places = chunk_places(call);
+  const ChunkWorkspace<KP, decay, rule> operators(call, places, workspace);
+  cudaError_t error;
+  if constexpr (decay == Decay::channel) {
+    constexpr int kPrepare = sizeof(PrepareMemory<KP, rule>);
+    static_assert(kPrepare <= kSmallest);
+    error =
+        launch_blocks<chunk_prepare<KP, rule>, kPrepare>(places * call.HV, kThreads, stream, call, operators);
+  } else {
+    constexpr int kPairs = sizeof(PairsMemory<KP>);
+    static_assert(kPairs <= kSmallest);
+    error = launch_blocks<chunk_pairs<KP, rule>, kPairs>(places * (call.HV / call.group), kThreads, stream,
+                                                         call, operators);
+  }
+  if (error != cudaSuccess) return error;
+  constexpr int kState = sizeof(StateMemory<KP, decay, rule>);
+  static_assert(kState <= kSmallest);
+  const std::int64_t blocks = call.N * call.HV * ((call.V + kStateValues - 1) / kStateValues);
+  return launch_blocks<chunk_state<KP, decay, rule>, kState>(blocks, StateMemory<KP, decay, rule>::kThreads,
+                                                             stream, call, operators);
+}
+
+/// What a file that holds the kernels for one KP consists of.
+#define FLA_CHUNK_KERNELS(KP)                                                                               \
+  namespace fla::cuda {                                                                                     \
+  template cudaError_t launch_chunk_kernels<KP, Decay::channel, Rule::delta>(const RecurrenceCall&, void*,  \
+                                                                             cudaStream_t);                 \
+  template cudaError_t launch_chunk_kernels<KP, Decay::channel, Rule::additive>(const RecurrenceCall&,      \
+                                                                                void*, cudaStream_t);       \
+  template cudaError_t launch_chunk_kernels<KP, Decay::token, Rule::delta>(const RecurrenceCall&, void*,    \
+                                                                           cudaStream_t);                   \
+  template cudaError_t launch_chunk_kernels<KP, Decay::token, Rule::additive>(const RecurrenceCall&, void*, \
+                                                                              cudaStream_t);                \
+  }
+
+}  // namespace fla::cuda

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "fla/core/errors.h"
+#include "fla/ops/ops.h"
+
+/// From an op's name to its types, and from its types to its functions: for what is written once for the
+/// whole family.
+namespace fla::cases {
+
+/// The public functions of the op with these arguments.
+template <RecurrenceArgs Args>
+struct Functions;
+
+#define FLA_OP(NAME, ARGS)                                                                             \
+  template <>                                                                                          \
+  struct Functions<ARGS> {                                                                             \
+    static constexpr auto door = &fla::NAME, chunk = &fla::chunk_##NAME,                               \
+                          recurrent = &fla::fused_recurrent_##NAME;                                    \
+    static auto called(std::string_view function) {                                                    \
+      return function == ARGS::kOp.chunk ? chunk : function == ARGS::kOp.recurrent ? recurrent : door; \
+    }                                                                                                  \
+  };
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+
+/// body(std::type_identity<Args>), Args the arguments of the family's op of that name. Throws
+/// InvalidArgument, naming those that there are.
+template <class Body>
+auto with_op(std::string_view name, Body&& body) {
+  std::string names;
+#define FLA_OP(NAME, ARGS)                                    \
+  if (name == #NAME) return body(std::type_identity<ARGS>{}); \
+  names += (names.empty() ? "" : ", ") + std::string(#NAME);
+  FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+  throw InvalidArgument("op", "expected one of " + names + ", got '" + std::string(name) + "'");
+}
+
+}  // namespace fla::cases
