@@ -46,20 +46,28 @@ struct ChunkKeys {
   KeyRows<KP> K, Q;
 };
 
-/// What else chunk_state needs of a chunk and value head there, besides V.
-template <int KP, Decay decay, Rule rule>
-struct ChunkOperators {
-  static constexpr int C = chunk_size(KP);
-  static constexpr bool kChannels = decay == Decay::channel, kDelta = rule == Rule::delta;
-  using Keys = KeyRows<KP>;
-  Maybe<kChannels && kDelta, Keys> K;             ///< K~
-  Maybe<kChannels, Keys> Q;                       ///< Q~
-  Maybe<kChannels, float[C / 4][KP][4]> Kr;       ///< token 4 i + j in [i][channel][j]
-  Maybe<true, KeyPairs<KP>> M;                    ///< zeros above the diagonal
-  Maybe<kDelta, KeyPairs<KP>> T2;                 ///< likewise
-  Maybe<kChannels, float[KP]> gamma;              ///< 2^G_last
-  Maybe<!kChannels, float[2][C]> front_and_back;  ///< 2^G_i, and 2^(G_last - G_i)
+/// What chunk_state needs of a chunk and value head there, besides V: with a decay a channel,
+template <int KP, Rule rule>
+struct ChannelOperators {
+  Maybe<rule == Rule::delta, KeyRows<KP>> K;         ///< K~
+  Maybe<true, KeyRows<KP>> Q;                        ///< Q~
+  Maybe<true, float[chunk_size(KP) / 4][KP][4]> Kr;  ///< token 4 i + j in [i][channel][j]
+  Maybe<true, KeyPairs<KP>> M;                       ///< zeros above the diagonal
+  Maybe<rule == Rule::delta, KeyPairs<KP>> T2;       ///< likewise
+  Maybe<true, float[KP]> gamma;                      ///< 2^G_last
 };
+
+/// and with one a token, where q and k are in ChunkKeys.
+template <int KP, Rule rule>
+struct TokenOperators {
+  Maybe<true, KeyPairs<KP>> M;                           ///< zeros above the diagonal
+  Maybe<rule == Rule::delta, KeyPairs<KP>> T2;           ///< likewise
+  Maybe<true, float[2][chunk_size(KP)]> front_and_back;  ///< 2^G_i, and 2^(G_last - G_i)
+};
+
+template <int KP, Decay decay, Rule rule>
+using ChunkOperators =
+    std::conditional_t<decay == Decay::channel, ChannelOperators<KP, rule>, TokenOperators<KP, rule>>;
 
 /// Room for chunk i of sequence n. With packed sequences a place is left over after each of them, so that
 /// where a sequence's chunks lie follows from its own entry of cu_seqlens alone.

@@ -34,7 +34,7 @@ struct PrepareMemory {
 
 template <Rule rule, int KP, int C>
 __device__ void write_scaled(const PrepareMemory<KP, rule>& memory, const float (&g)[C], int channel,
-                             ChunkOperators<KP, Decay::channel, rule>& operators) {
+                             ChannelOperators<KP, rule>& operators) {
   float sum = 0;
 #pragma unroll
   for (int t = C - 4; t >= 0; t -= 4) {
