@@ -11,7 +11,7 @@
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
 #include "tools/conformance/device_call.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 /// Tests of one backend that takes chunk_kda on a GPU.
 namespace fla_test {

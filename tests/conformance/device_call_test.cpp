@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/kda_specs.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"

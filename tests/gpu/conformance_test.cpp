@@ -7,7 +7,7 @@
 
 #include "tests/gpu/gpu.h"
 #include "tools/conformance/allocations.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/kda_target.h"
 
 /// What every backend must show, on the first GPU: backends that serve it, and the original kernels.

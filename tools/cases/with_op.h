@@ -18,6 +18,8 @@ struct Functions;
 #define FLA_OP(NAME, ARGS)                                                                             \
   template <>                                                                                          \
   struct Functions<ARGS> {                                                                             \
+    static constexpr auto original_chunk = &fla::original::chunk_##NAME,                               \
+                          original_recurrent = &fla::original::fused_recurrent_##NAME;                 \
     static constexpr auto door = &fla::NAME, chunk = &fla::chunk_##NAME,                               \
                           recurrent = &fla::fused_recurrent_##NAME;                                    \
     static auto called(std::string_view function) {                                                    \

@@ -17,7 +17,7 @@
 #include "tools/cases/case.h"
 #include "tools/conformance/argument_search.h"
 #include "tools/conformance/causality_check.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/kda_specs.h"
 #include "tools/conformance/kda_target.h"
 #include "tools/conformance/laid_out.h"

@@ -3,7 +3,7 @@
 #include "fla/core/errors.h"
 #include "fla/dispatch/observe/explain.h"
 #include "tools/conformance/child.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 namespace fla::conformance {
 namespace {
@@ -37,6 +37,6 @@ Answer KdaTarget::ask(const KdaArgs& args) const {
   return {"absent", "", ""};
 }
 
-DType KdaTarget::precision() const { return precision_of(backend); }
+DType KdaTarget::precision() const { return precision_of("kda", backend); }
 
 }  // namespace fla::conformance

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tools/cases/accuracy.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 namespace fla::conformance {
 namespace {

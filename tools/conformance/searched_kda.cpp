@@ -7,7 +7,7 @@
 #include "fla/ops/kda/kda.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/reference_of.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/kda_target.h"
 #include "tools/conformance/laid_out.h"
 
@@ -130,7 +130,7 @@ class SearchedKda final : public SearchedOp {
   std::vector<Scaling> scalings(const Target& target) const override {
     // Where v and the state before it are far apart in one chunk, 16-bit factors lose the smaller one:
     // flash_kda's final_state is off by 3e-2 at 2^20.
-    const int apart = precision_of(target.backend) == DType::f32 ? 60 : 16;
+    const int apart = precision_of("kda", target.backend) == DType::f32 ? 60 : 16;
     return {{.name = "v and initial_state", .parts = {{"v", 1}, {"initial_state", 1}}},
             {.name = "v", .parts = {{"v", 1}}, .least = -apart, .most = apart},
             {.name = "v alone", .parts = {{"v", 1}}, .with = {{"initial_state", false}}},
@@ -155,7 +155,7 @@ class SearchedKda final : public SearchedOp {
   }
 
   double tolerance(const void* args, const Target& target) const override {
-    double most = cases::tolerance(precision_of(target.backend));
+    double most = cases::tolerance(precision_of("kda", target.backend));
     for (const TensorView* tensor : {&of(args).q, &of(args).k, &of(args).v})
       most = std::max(most, cases::tolerance(tensor->dtype()));
     return most;
@@ -169,7 +169,7 @@ class SearchedKda final : public SearchedOp {
                     const Target& target) const override {
     const KdaResult result{find(results, "o"), find(results, "final_state")};
     return disagreement(result, *static_cast<const cases::Reference*>(expected), of(args),
-                        precision_of(target.backend));
+                        precision_of("kda", target.backend));
   }
 
   Answer ask(const Target& target, const void* args) const override {

@@ -13,7 +13,7 @@
 #include "tests/ops/kda/pool_run.h"
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/laid_out.h"
 
 namespace {

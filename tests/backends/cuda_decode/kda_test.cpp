@@ -15,7 +15,7 @@
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
 #include "tools/conformance/device_call.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "tests/gpu/gpu.h"
 #include "tools/cases/random_case.h"
 #include "tools/conformance/device_call.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "fla/dispatch/choice/plan.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/ops/kda/kda.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 namespace fla_test {
 

@@ -11,7 +11,7 @@
 #include "tools/cases/accuracy.h"
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/laid_out.h"
 
 /// Calls on the CPU, of any dtype, whose numbers are very large, very small or not finite.

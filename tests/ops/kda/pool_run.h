@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fla/ops/kda/kda.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/laid_out.h"
 
 namespace fla_test {

@@ -13,7 +13,7 @@
 #include "tests/ops/kda/extremes.h"
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 /// Every generated kernel, compiled by the C++ compiler and run on the CPU.
 namespace {

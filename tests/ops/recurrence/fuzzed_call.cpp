@@ -1,4 +1,4 @@
-#include "tests/ops/kda/fuzzed_call.h"
+#include "tests/ops/recurrence/fuzzed_call.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,6 @@ using fla::Argument;
 using fla::ArgumentKind;
 using fla::Axis;
 using fla::DType;
-using fla::KdaArgs;
 using fla::TensorView;
 using fla::cases::Random;
 using fla::cases::store;
@@ -31,13 +30,15 @@ std::int64_t channels(Random& random) {
   return random.chance(0.3f) ? random.between(13, 33) : random.between(1, 12);
 }
 
-TensorView& tensor_of(const Argument& argument, KdaArgs& args) {
+template <class Args>
+TensorView& tensor_of(const Argument& argument, Args& args) {
   return argument.tensor(static_cast<void*>(&args));
 }
 
 }  // namespace
 
-FuzzedCall::FuzzedCall(Random& random) : random_(random) {
+template <fla::RecurrenceArgs Args>
+FuzzedCall<Args>::FuzzedCall(Random& random) : random_(random) {
   const bool packed = random_.chance(0.35f);
   sizes_[Axis::B] = packed ? 1 : random_.chance(0.02f) ? 0 : random_.between(1, 3);
   sizes_[Axis::T] = random_.chance(0.05f)  ? 0
@@ -54,7 +55,7 @@ FuzzedCall::FuzzedCall(Random& random) : random_(random) {
              : random_.chance(0.5f) ? Strides::between_rows
                                     : Strides::any;
   strong_decay_ = random_.chance(0.2f);
-  inputs_.reserve(KdaArgs::arguments().size());
+  inputs_.reserve(Args::arguments().size());
   choose_options();
   if (pooled) choose_slots();
   place_inputs();
@@ -65,16 +66,23 @@ FuzzedCall::FuzzedCall(Random& random) : random_(random) {
   mend();
 }
 
-void FuzzedCall::choose_options() {
-  for (const Argument& argument : KdaArgs::arguments()) {
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::choose_options() {
+  for (const Argument& argument : Args::arguments()) {
     if (argument.kind == ArgumentKind::flag) argument.flag(&args_) = random_.chance(0.4f);
     if (argument.kind == ArgumentKind::number && random_.chance(0.5f)) {
       argument.number(static_cast<void*>(&args_)) = 6 * random_.uniform() - 5;
     }
   }
+  if constexpr (requires { args_.layer_idx; }) {
+    const std::int64_t layers = random_.between(1, 7);
+    args_.num_layers = static_cast<float>(layers);
+    args_.layer_idx = static_cast<float>(random_.between(0, layers - 1));
+  }
 }
 
-Layout FuzzedCall::any_layout(int rank) {
+template <fla::RecurrenceArgs Args>
+Layout FuzzedCall<Args>::any_layout(int rank) {
   if (strides_ == Strides::none || random_.chance(0.3f)) return {};
   Layout layout = Layout::random(rank, random_);
   if (strides_ == Strides::any || rank == 0) return layout;
@@ -87,7 +95,8 @@ Layout FuzzedCall::any_layout(int rank) {
 
 /// Right whether the pool is updated in place or not, and with state_write_indices or without them: a slot is
 /// read by one sequence, and written by that one or one that nobody reads.
-void FuzzedCall::choose_slots() {
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::choose_slots() {
   std::vector<std::int64_t> free(static_cast<std::size_t>(sizes_[Axis::P]));
   for (std::size_t i = 0; i < free.size(); ++i) free[i] = static_cast<std::int64_t>(i);
   const auto take = [&]() -> std::int64_t {
@@ -105,23 +114,32 @@ void FuzzedCall::choose_slots() {
     slots.write = random_.chance(0.2f) ? negative() : random_.chance(0.3f) ? slots.read : take();
 }
 
-DType FuzzedCall::any_dtype(fla::DTypeSet types) {
+template <fla::RecurrenceArgs Args>
+DType FuzzedCall<Args>::any_dtype(fla::DTypeSet types) {
   for (;;) {
     const DType dtype = kAllTypes[static_cast<std::size_t>(random_.between(0, kAllTypes.size() - 1))];
     if (types.contains(dtype)) return dtype;
   }
 }
 
-std::vector<std::int64_t> FuzzedCall::shape_of(const Argument& argument) {
+template <fla::RecurrenceArgs Args>
+std::vector<std::int64_t> FuzzedCall<Args>::shape_of(const Argument& argument) {
   const bool either = argument.shape.second.rank > 0 && argument.shape.flag.empty();
   const fla::ShapeRule& rule = either ? (random_.chance(0.5f) ? argument.shape.first : argument.shape.second)
-                                      : fla::rule_in_force(KdaArgs::arguments(), argument, &args_);
+                                      : fla::rule_in_force(Args::arguments(), argument, &args_);
   std::vector<std::int64_t> shape;
   for (int i = 0; i < rule.rank; ++i) shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes_));
   return shape;
 }
 
-void FuzzedCall::fill(const Argument& argument, const TensorView& tensor) {
+template <fla::RecurrenceArgs Args>
+bool FuzzedCall<Args>::gate_in_kernel() const {
+  if constexpr (requires { args_.use_gate_in_kernel; }) return args_.use_gate_in_kernel;
+  return false;
+}
+
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::fill(const Argument& argument, const TensorView& tensor) {
   if (argument.names_slots()) {
     for (std::size_t n = 0; n < slots_.size(); ++n) {
       store(tensor, static_cast<std::int64_t>(n) * tensor.stride(0),
@@ -142,20 +160,30 @@ void FuzzedCall::fill(const Argument& argument, const TensorView& tensor) {
   // Rows of about unit length, so that the recurrence does not blow up; log-decays are negative.
   const double width =
       tensor.rank() == 0 ? 1 : static_cast<double>(std::max<std::int64_t>(tensor.size(tensor.rank() - 1), 1));
-  const bool decay = argument.name == "g" && !args_.use_gate_in_kernel;
-  const double size = decay ? (strong_decay_ ? -90 : -1) : 1.5 / std::sqrt(width);
+  const bool decay = (argument.name == "g" && !gate_in_kernel()) || argument.name == "g_gamma";
+  bool positive = decay;
+  // What is divided by sums of products says nothing where those are about 0.
+  if constexpr (requires { args_.normalize; })
+    positive |= args_.normalize && (argument.name == "q" || argument.name == "k");
+  const bool pair = argument.name == "a" || argument.name == "b";  // of less than that together
+  const double size = decay ? (strong_decay_ ? -90 : -1) : (pair ? 0.7 : 1.5) / std::sqrt(width);
   fla::conformance::for_each_offset(tensor, [&](std::int64_t offset) {
     const double uniform = static_cast<double>(random_.uniform());
-    store(tensor, offset, size * (decay ? uniform : 2 * uniform - 1));
+    store(tensor, offset, size * (positive ? uniform : 2 * uniform - 1));
   });
 }
 
-void FuzzedCall::place_inputs() {
-  for (const Argument& argument : KdaArgs::arguments()) {
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::place_inputs() {
+  for (const Argument& argument : Args::arguments()) {
     const bool input = argument.kind == ArgumentKind::tensor || argument.kind == ArgumentKind::index;
     if (!input) continue;
-    const bool there =
+    bool there =
         argument.need == fla::Need::required || argument.kind == ArgumentKind::index || random_.chance(0.6f);
+    // One of the two, and the second where the first is not.
+    if constexpr (requires { args_.g_gamma; }) {
+      if (argument.name == "g_gamma") there = !args_.g.defined();
+    }
     if (!there) continue;
     const std::vector<std::int64_t> shape = shape_of(argument);
     LaidOut placed(shape, any_dtype(argument.dtypes), any_layout(static_cast<int>(shape.size())));
@@ -168,13 +196,14 @@ void FuzzedCall::place_inputs() {
 
 /// Options that do not go together are told by the validation itself: it names the argument, which is given
 /// another value, or a value at all, until the call is right.
-void FuzzedCall::mend() {
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::mend() {
   for (;;) {
     try {
       fla::validate_arguments(copy().args);
       return;
     } catch (const fla::InvalidArgument& error) {
-      const Argument& argument = *fla::find_argument(KdaArgs::arguments(), error.argument());
+      const Argument& argument = *fla::find_argument(Args::arguments(), error.argument());
       if (argument.kind == ArgumentKind::flag) {
         argument.flag(&args_) = true;
       } else if (argument.kind == ArgumentKind::number) {
@@ -182,7 +211,7 @@ void FuzzedCall::mend() {
       } else if (argument.kind == ArgumentKind::output) {
         choose_output(argument);
       } else if (argument.names_slots()) {  // of nothing so far
-        choose_output(*fla::find_argument(KdaArgs::arguments(), "final_state"));
+        choose_output(*fla::find_argument(Args::arguments(), "final_state"));
       } else {
         const std::vector<std::int64_t> shape = shape_of(argument);
         LaidOut placed(shape, any_dtype(argument.dtypes));
@@ -195,31 +224,34 @@ void FuzzedCall::mend() {
   }
 }
 
-void FuzzedCall::choose_outputs() {
-  for (const Argument& argument : KdaArgs::arguments()) {
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::choose_outputs() {
+  for (const Argument& argument : Args::arguments()) {
     if (argument.kind == ArgumentKind::output && random_.chance(0.5f)) choose_output(argument);
   }
 }
 
-void FuzzedCall::choose_output(const Argument& argument) {
-  const Argument* before = fla::find_argument(KdaArgs::arguments(), argument.in_place_of);
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::choose_output(const Argument& argument) {
+  const Argument* before = fla::find_argument(Args::arguments(), argument.in_place_of);
   const bool in_place = before != nullptr && before->tensor(&args_).defined() && random_.chance(0.4f);
   const DType dtype = argument.name == "out" ? args_.v.dtype() : any_dtype(argument.dtypes);
   outputs_.push_back({&argument, dtype, any_layout(argument.shape.first.rank), in_place});
 }
 
-FuzzedCall::Copy FuzzedCall::copy() const {
+template <fla::RecurrenceArgs Args>
+typename FuzzedCall<Args>::Copy FuzzedCall<Args>::copy() const {
   Copy made{args_, {}};
   for (const Output& output : outputs_) {
     TensorView& place = tensor_of(*output.argument, made.args);
     if (output.in_place) {
       TensorView& before =
-          tensor_of(*fla::find_argument(KdaArgs::arguments(), output.argument->in_place_of), made.args);
+          tensor_of(*fla::find_argument(Args::arguments(), output.argument->in_place_of), made.args);
       made.outputs.push_back(LaidOut::copy_of(before, output.layout));
       before = place = made.outputs.back().view();
       continue;
     }
-    const fla::ShapeRule& rule = fla::rule_in_force(KdaArgs::arguments(), *output.argument, &args_);
+    const fla::ShapeRule& rule = fla::rule_in_force(Args::arguments(), *output.argument, &args_);
     std::vector<std::int64_t> shape;
     for (int i = 0; i < rule.rank; ++i) shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes_));
     made.outputs.emplace_back(shape, output.dtype, output.layout);
@@ -232,12 +264,14 @@ FuzzedCall::Copy FuzzedCall::copy() const {
   return made;
 }
 
-bool FuzzedCall::inputs_intact() const {
+template <fla::RecurrenceArgs Args>
+bool FuzzedCall<Args>::inputs_intact() const {
   return std::ranges::all_of(inputs_, [](const LaidOut& input) { return input.intact(); });
 }
 
-FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
-  const fla::ArgumentTable table = KdaArgs::arguments();
+template <fla::RecurrenceArgs Args>
+typename FuzzedCall<Args>::Spoiled FuzzedCall<Args>::spoil(Copy& call, Random& random) {
+  const fla::ArgumentTable table = Args::arguments();
   const Argument& argument =
       table[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(table.size()) - 1))];
   const std::string name(argument.name);
@@ -316,7 +350,8 @@ FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
     }
     default: {
       if (argument.kind == ArgumentKind::output) {
-        const TensorView& input = random.chance(0.5f) ? call.args.q : call.args.beta;
+        const fla::recurrence::Arguments all = fla::recurrence::arguments_of(call.args);
+        const TensorView& input = random.chance(0.5f) || !all.beta.defined() ? all.q : all.beta;
         if (tensor.numel() == 0 || input.numel() == 0) return {};
         tensor = TensorView(input.data(), tensor.dtype(), tensor.shape());
         return {name, "overlap"};
@@ -344,5 +379,9 @@ FuzzedCall::Spoiled FuzzedCall::spoil(Copy& call, Random& random) {
     }
   }
 }
+
+#define FLA_OP(NAME, ARGS) template class FuzzedCall<fla::ARGS>;
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
 
 }  // namespace fla_test

@@ -1,4 +1,4 @@
-#include "tools/conformance/kda_agreement.h"
+#include "tools/conformance/agreement.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +14,8 @@ struct Allowed {
   double o, final_state;
 };
 
-Allowed allowed(const KdaResult& result, const KdaArgs& args, DType precision = DType::f32) {
+Allowed allowed(const RecurrenceResult& result, const recurrence::Arguments& args,
+                DType precision = DType::f32) {
   const double inputs = std::max({cases::tolerance(args.q.dtype()), cases::tolerance(args.k.dtype()),
                                   cases::tolerance(args.v.dtype()), cases::tolerance(precision)});
   double state = inputs;
@@ -41,18 +42,18 @@ cases::Reference expected_of(const cases::Case& golden) {
   return reference;
 }
 
-DType precision_of(std::string_view backend) {
-  for (const OpStatus& op : ops()) {
-    if (op.name != "kda") continue;
-    for (const BackendStatus& status : op.backends) {
+DType precision_of(std::string_view op, std::string_view backend) {
+  for (const OpStatus& of : ops()) {
+    if (of.name != op) continue;
+    for (const BackendStatus& status : of.backends) {
       if (status.info.name == backend) return status.info.precision;
     }
   }
   return DType::f32;
 }
 
-std::string disagreement(const KdaResult& result, const cases::Reference& reference, const KdaArgs& args,
-                         DType precision) {
+std::string disagreement(const RecurrenceResult& result, const cases::Reference& reference,
+                         const recurrence::Arguments& args, DType precision) {
   const bool asked = args.output_final_state || args.final_state.defined();
   if (asked != result.final_state.defined())
     return asked ? "gives no final_state; " : "gives a final_state that was not asked for; ";
@@ -61,7 +62,8 @@ std::string disagreement(const KdaResult& result, const cases::Reference& refere
   return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state);
 }
 
-std::string disagreement(const KdaResult& result, const KdaResult& exact, const KdaArgs& args) {
+std::string disagreement(const RecurrenceResult& result, const RecurrenceResult& exact,
+                         const recurrence::Arguments& args) {
   const Allowed limits = allowed(result, args);
   std::string text = too_far("o", cases::relative_error(result.o, exact.o), 2 * limits.o);
   if (result.final_state.defined() != exact.final_state.defined())
@@ -71,25 +73,25 @@ std::string disagreement(const KdaResult& result, const KdaResult& exact, const 
                         2 * limits.final_state);
 }
 
-bool same_bits(const KdaResult& a, const KdaResult& b) {
+bool same_bits(const RecurrenceResult& a, const RecurrenceResult& b) {
   if (bytes_of(a.o) != bytes_of(b.o) || a.final_state.defined() != b.final_state.defined()) return false;
   return !a.final_state.defined() || bytes_of(a.final_state) == bytes_of(b.final_state);
 }
 
-std::string describe(const KdaArgs& args) {
+std::string describe(ArgumentTable table, const void* args) {
   std::string text;
-  for (const Argument& argument : KdaArgs::arguments()) {
+  for (const Argument& argument : table) {
     if (argument.is_tensor()) {
-      const TensorView& tensor = argument.tensor(&args);
+      const TensorView& tensor = argument.tensor(args);
       if (!tensor.defined()) continue;
       text += std::string(argument.name) + "=" + std::string(name_of(tensor.dtype())) +
               shape_text(tensor.shape());
       if (!tensor.is_contiguous()) text += " strides " + shape_text(tensor.strides());
       text += " ";
     } else if (argument.kind == ArgumentKind::number) {
-      if (argument.number(&args))
-        text += std::string(argument.name) + "=" + std::to_string(*argument.number(&args)) + " ";
-    } else if (argument.flag(&args)) {
+      if (argument.number(args))
+        text += std::string(argument.name) + "=" + std::to_string(*argument.number(args)) + " ";
+    } else if (argument.flag(args)) {
       text += std::string(argument.name) + " ";
     }
   }

@@ -3,14 +3,15 @@
 #include <string>
 #include <vector>
 
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 #include "tools/cases/random.h"
 #include "tools/conformance/laid_out.h"
 
 namespace fla_test {
 
-/// A random call of kda, made from nothing but its argument table: shapes by their rules, any legal dtype,
+/// A random call of an op, made from nothing but its argument table: shapes by their rules, any legal dtype,
 /// any strides, options on and off, outputs given or not. Always valid.
+template <fla::RecurrenceArgs Args>
 class FuzzedCall {
  public:
   explicit FuzzedCall(fla::cases::Random& random);
@@ -18,12 +19,12 @@ class FuzzedCall {
   /// The call over inputs that it shares with every copy, but with outputs (and a state that is updated in
   /// place) of the copy's own, poisoned.
   struct Copy {
-    fla::KdaArgs args;
+    Args args;
     std::vector<fla::conformance::LaidOut> outputs;
   };
   Copy copy() const;
 
-  const fla::KdaArgs& args() const { return args_; }
+  const Args& args() const { return args_; }
   bool inputs_intact() const;
 
   /// Makes one argument wrong in one way and says which; nothing when this call has no room for that. The
@@ -50,11 +51,12 @@ class FuzzedCall {
   std::vector<std::int64_t> shape_of(const fla::Argument& argument);
   void fill(const fla::Argument& argument, const fla::TensorView& tensor);
   void choose_slots();
+  bool gate_in_kernel() const;
   void mend();
 
   fla::cases::Random& random_;
   fla::AxisSizes sizes_;
-  fla::KdaArgs args_;
+  Args args_;
   enum class Strides { none, between_rows, any } strides_ = Strides::none;
   bool strong_decay_ = false;
   std::vector<fla::StateSlots> slots_;  // of every sequence; empty: no indices

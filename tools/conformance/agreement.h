@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fla/ops/recurrence/recurrence.h"
+#include "tools/cases/case.h"
+#include "tools/cases/reference_of.h"
+
+/// The one comparison that tests of the family's ops make.
+namespace fla::conformance {
+
+/// What a golden file says the results are.
+cases::Reference expected_of(const cases::Case& golden);
+
+/// Says where a result is further from the reference than the dtypes of the call allow, or not finite, or
+/// that a state that was asked for is not there; empty when it agrees. 2e-5 for f32, 8e-3 for bf16, 2e-3 for
+/// f16; the coarsest of q, k, v and of the backend's precision counts, and of the state for the state. The
+/// reference of a call that updates its state in place must be made before the call.
+std::string disagreement(const RecurrenceResult& result, const cases::Reference& reference,
+                         const recurrence::Arguments& args, DType precision = DType::f32);
+template <RecurrenceArgs Args>
+std::string disagreement(const RecurrenceResult& result, const cases::Reference& reference, const Args& args,
+                         DType precision = DType::f32) {
+  return disagreement(result, reference, recurrence::arguments_of(args), precision);
+}
+
+/// Of a backend of an op, by its BackendInfo; f32 for "original".
+DType precision_of(std::string_view op, std::string_view backend);
+
+/// The same between two results, each of which may be that far off; `exact` is the better one.
+std::string disagreement(const RecurrenceResult& result, const RecurrenceResult& exact,
+                         const recurrence::Arguments& args);
+template <RecurrenceArgs Args>
+std::string disagreement(const RecurrenceResult& result, const RecurrenceResult& exact, const Args& args) {
+  return disagreement(result, exact, recurrence::arguments_of(args));
+}
+
+/// Whether two results have the same bits; strides may differ.
+bool same_bits(const RecurrenceResult& a, const RecurrenceResult& b);
+
+/// The tensors and options of a call in one line, for messages.
+std::string describe(ArgumentTable table, const void* args);
+template <class Args>
+std::string describe(const Args& args) {
+  return describe(Args::arguments(), &args);
+}
+
+}  // namespace fla::conformance
