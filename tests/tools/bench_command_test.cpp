@@ -51,6 +51,32 @@ TEST(BenchCommand, PrintsTheContractsFields) {
   EXPECT_TRUE(original);
 }
 
+TEST(BenchCommand, TakesEveryOp) {
+  for (const char* op : {"gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn",
+                         "linear_attn", "dplr_delta_rule"}) {
+    std::vector<std::string> words = small_run({"--json"});
+    words[1] = op;
+    const Outcome outcome = fla(words);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json rows = Json::parse(outcome.out).at("rows");
+    EXPECT_FALSE(rows.empty());
+    for (const Json& row : rows) {
+      EXPECT_EQ(row.at("op"), op);
+      EXPECT_EQ(row.at("function"), "chunk_" + std::string(op));
+      EXPECT_LE(row.at("error_o").get<double>(), 2e-5) << op << " on " << row.at("backend");
+      EXPECT_LE(row.at("error_state").get<double>(), 2e-5) << op << " on " << row.at("backend");
+    }
+  }
+}
+
+TEST(BenchCommand, NamesTheOpsItKnows) {
+  const Outcome outcome = fla({"bench", "nothing"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("op: expected one of kda, gated_delta_rule, "));
+  EXPECT_THAT(fla({"bench", "gla", "--suite", "peers", "--device", "cpu"}).err,
+              HasSubstr("suite: expected kda, whose peers have published times, got gla"));
+}
+
 TEST(BenchCommand, ShowsNoProgressWithoutATerminal) { EXPECT_EQ(fla(small_run({})).err, ""); }
 
 TEST(BenchCommand, ShowsProgressOnATerminal) {

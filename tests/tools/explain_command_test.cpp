@@ -16,6 +16,24 @@ using Json = nlohmann::json;
 
 constexpr char kShape[] = "B=1,T=8192,H=32,K=128,V=128";
 
+/// The ops of the family, by their names.
+constexpr const char* kOps[] = {
+    "kda",         "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn",
+    "linear_attn", "dplr_delta_rule"};
+
+TEST(ExplainCommand, TakesEveryOpByItsShapeAlone) {
+  for (const char* op : kOps) {
+    const Outcome outcome = fla({"explain", op, "--shape", "T=64,H=2,HV=4,K=32,V=16", "--json"});
+    ASSERT_EQ(outcome.code, 0) << op << ": " << outcome.err;
+    EXPECT_EQ(Json::parse(outcome.out).at("function"), "chunk_" + std::string(op));
+  }
+}
+
+TEST(ExplainCommand, GivesTheOneOfTwoArgumentsThatIsNamed) {
+  const Outcome outcome = fla({"explain", "simple_gla", "--shape", "T=64,H=2,K=32", "--with", "g_gamma"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST(ExplainCommand, PrintsTheContractsFields) {
   const Outcome outcome =
       fla({"explain", "kda", "--shape", kShape, "--dtype", "bf16", "--device", "cpu", "--json"});

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <utility>
 
 #include "fla/core/errors.h"
 #include "tools/cases/case.h"
@@ -161,8 +162,21 @@ SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, D
     argument.tensor(args) = call.memory.back().view();
   };
 
+  // Of an op of layers, the first of one.
+  for (const auto& [name, value] : {std::pair{"layer_idx", 0.0f}, {"num_layers", 1.0f}}) {
+    const Argument* argument = find_argument(op.arguments, name);
+    if (argument != nullptr && !argument->number(args)) argument->number(args) = value;
+  }
+  const auto named = [&](const Argument& argument) {
+    return std::ranges::find(with, argument.name, &OptionalTensor::name) != with.end();
+  };
+  // Of two arguments of which a call has either, the first one unless one is named.
+  const bool one_named = std::ranges::any_of(
+      op.arguments, [&](const Argument& each) { return each.need == Need::either && named(each); });
+  bool either = !one_named;
   for (const Argument& argument : op.arguments) {
-    if (argument.need == Need::required) place(argument, dtype, device);
+    if (argument.need == Need::required || (argument.need == Need::either && std::exchange(either, false)))
+      place(argument, dtype, device);
     if (argument.kind == ArgumentKind::index && !argument.names_slots() && packed) place_index(argument, {});
   }
   for (const OptionalTensor& wanted : with) {
