@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tools/conformance/agreement.h"
-#include "tools/conformance/kda_specs.h"
+#include "tools/conformance/op_specs.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"
 
@@ -26,17 +26,18 @@ using fla::conformance::DeviceIndices;
 using fla::conformance::LaidOut;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
+using fla::conformance::PoolWrites;
 using fla::conformance::same_bits;
 using fla::conformance::Surrounded;
 
-Surrounded some_call(std::uint64_t seed = 1) {
+Surrounded<fla::KdaArgs> some_call(std::uint64_t seed = 1) {
   return Surrounded(make_kda_case({.B = 2, .T = 5, .H = 2, .K = 8, .V = 8, .seed = seed}).args,
                     [](const Argument&, int rank) { return Layout::padded(rank); });
 }
 
 TEST(DeviceCall, HasTheSameAnswerAsTheCallThatItStandsFor) {
   fla::cases::Random random(7);
-  for (const fla::cases::KdaSpec& spec : fla::conformance::few_kda_specs()) {
+  for (const fla::cases::KdaSpec& spec : fla::conformance::few_specs_of<fla::KdaArgs>()) {
     const KdaCase made = make_kda_case(spec);
     const Surrounded call(made.args, [&](const Argument&, int rank) { return Layout::random(rank, random); });
     for (const KdaArgs& args : {made.args, call.args}) {
@@ -58,7 +59,7 @@ TEST(DeviceCall, HasTheSameAnswerAsTheCallThatItStandsFor) {
 }
 
 TEST(DeviceCall, HasMemoryOfItsOwnWithTheSameLayout) {
-  const Surrounded call = some_call();
+  const auto call = some_call();
   const DeviceCall there(call.args, {});
   for (const Argument& argument : KdaArgs::arguments()) {
     if (!argument.is_tensor() || !argument.tensor(&call.args).defined()) continue;
@@ -74,7 +75,7 @@ TEST(DeviceCall, HasMemoryOfItsOwnWithTheSameLayout) {
 }
 
 TEST(DeviceCall, FillsTheOutputsThatTheHostsCallGives) {
-  const Surrounded call = some_call();
+  const auto call = some_call();
   DeviceCall there(call.args, {});
   const KdaResult answer = there.bring_back(fla::original::chunk_kda(there.args()));
   EXPECT_EQ(answer.o.data(), call.args.out.data());
@@ -96,7 +97,7 @@ TEST(DeviceCall, KeepsAStateThatIsUpdatedInPlaceInOnePlace) {
 
 TEST(DeviceCall, LeavesIndicesOnTheHostWhenAskedTo) {
   const KdaCase made = make_kda_case({.H = 1, .K = 8, .V = 8, .lengths = {3, 4}});
-  const PooledCall pooled(made.args, {.writes = PooledCall::Writes::moved});
+  const PooledCall pooled(made.args, {.writes = PoolWrites::moved});
   const DeviceCall there(pooled.args(), {}, DeviceIndices::on_host);
   EXPECT_EQ(there.args().cu_seqlens.data(), pooled.args().cu_seqlens.data());
   EXPECT_EQ(there.args().state_indices.data(), pooled.args().state_indices.data());
@@ -105,7 +106,7 @@ TEST(DeviceCall, LeavesIndicesOnTheHostWhenAskedTo) {
 }
 
 TEST(DeviceCall, TakesTheContentsOfAnotherCall) {
-  const Surrounded first = some_call(1), second = some_call(2);
+  const auto first = some_call(1), second = some_call(2);
   DeviceCall there(first.args, {});
   const void* const q = there.args().q.data();
   (void)there.bring_back(fla::original::chunk_kda(there.args()));
@@ -118,7 +119,7 @@ TEST(DeviceCall, TakesTheContentsOfAnotherCall) {
 
 TEST(DeviceCall, ShowsWhatIsWrittenBesideTheOutputs) {
   const auto damage = [](auto&& harm) {
-    const Surrounded call = some_call();
+    const auto call = some_call();
     DeviceCall there(call.args, {});
     const KdaResult result = fla::original::chunk_kda(there.args());
     harm(there.args());

@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "tests/gpu/gpu.h"
-#include "tools/conformance/allocations.h"
 #include "tools/conformance/agreement.h"
-#include "tools/conformance/kda_target.h"
+#include "tools/conformance/allocations.h"
+#include "tools/conformance/op_target.h"
 
 /// What every backend must show, on the first GPU: backends that serve it, and the original kernels.
 namespace {
 
 namespace cases = fla::cases;
 namespace conformance = fla::conformance;
-using conformance::KdaTarget;
+using KdaTarget = conformance::OpTarget<fla::KdaArgs>;
 using fla_test::kGpu;
 
 struct Subject {
@@ -68,7 +68,7 @@ std::vector<Golden> goldens() {
   std::ranges::sort(names);
   std::vector<Golden> found;
   for (const std::string& name : names) {
-    for (const std::string_view function : conformance::kKdaFunctions)
+    for (const std::string_view function : KdaTarget::kFunctions)
       found.push_back({name, std::string(function)});
   }
   return found;

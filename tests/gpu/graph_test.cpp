@@ -30,6 +30,8 @@ using fla::conformance::DeviceCall;
 using fla::conformance::DeviceIndices;
 using fla::conformance::LaidOut;
 using fla::conformance::PooledCall;
+using fla::conformance::PoolKind;
+using fla::conformance::PoolWrites;
 using fla::conformance::Surrounded;
 using fla_test::CountingAllocator;
 using fla_test::CudaGraph;
@@ -109,10 +111,10 @@ class Contents {
   Contents(const Kernel& kernel, std::uint64_t seed) : call_(make_kda_case(spec_of(kernel, seed))) {
     reference_ = fla::cases::reference_of(call_.args);
     if (kernel.pooled) {
-      pooled_ = std::make_unique<PooledCall>(
-          call_.args, PooledCall::Kind{.writes = PooledCall::Writes::moved, .skips = true, .seed = seed});
+      pooled_ = std::make_unique<PooledCall<fla::KdaArgs>>(
+          call_.args, PoolKind{.writes = PoolWrites::moved, .skips = true, .seed = seed});
     } else {
-      surrounded_ = std::make_unique<Surrounded>(call_.args);
+      surrounded_ = std::make_unique<Surrounded<fla::KdaArgs>>(call_.args);
     }
   }
 
@@ -144,8 +146,8 @@ class Contents {
 
   KdaCase call_;
   Reference reference_;
-  std::unique_ptr<PooledCall> pooled_;
-  std::unique_ptr<Surrounded> surrounded_;
+  std::unique_ptr<PooledCall<fla::KdaArgs>> pooled_;
+  std::unique_ptr<Surrounded<fla::KdaArgs>> surrounded_;
 };
 
 fla::Policy policy_of(const Kernel& kernel) {

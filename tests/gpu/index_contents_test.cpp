@@ -30,6 +30,7 @@ using fla::cases::make_kda_case;
 using fla::conformance::DeviceCall;
 using fla::conformance::LaidOut;
 using fla::conformance::PooledCall;
+using fla::conformance::PoolWrites;
 using fla::conformance::Surrounded;
 using fla_test::error_text;
 using fla_test::kEveryWay;
@@ -102,8 +103,7 @@ TEST_P(IndexContents, OutOfRangeSlotsStayInBounds) {
   for (const auto& [tokens, channels] : {std::pair{1, 64}, std::pair{20, 64}, std::pair{20, 128}}) {
     const KdaCase made =
         make_kda_case({.B = 4, .T = tokens, .H = 2, .K = channels, .V = channels, .dtype = DType::bf16});
-    for (const auto writes :
-         {PooledCall::Writes::in_place, PooledCall::Writes::moved, PooledCall::Writes::apart}) {
+    for (const auto writes : {PoolWrites::in_place, PoolWrites::moved, PoolWrites::apart}) {
       for (const auto& read : kBadSlots) {
         for (const auto& write : kBadSlots) {
           const PooledCall pooled(made.args, {.writes = writes, .skips = false, .index_dtype = GetParam()});
@@ -128,8 +128,7 @@ TEST_P(IndexContents, SlotsBeyondThePoolCountAsNegative) {
   for (const std::int64_t tokens : {1, 40}) {
     const KdaCase made = make_kda_case({.B = 7, .T = tokens, .H = 2, .K = 64, .V = 64, .dtype = DType::bf16});
     const auto reference = fla::cases::reference_of(made.args);
-    for (const auto writes :
-         {PooledCall::Writes::in_place, PooledCall::Writes::moved, PooledCall::Writes::nowhere}) {
+    for (const auto writes : {PoolWrites::in_place, PoolWrites::moved, PoolWrites::nowhere}) {
       for (const auto& [name, run] : kEveryWay) {
         const PooledCall pooled(made.args, {.writes = writes, .skips = true, .index_dtype = GetParam()});
         KdaArgs args = pooled.args();

@@ -26,6 +26,7 @@ using fla::conformance::DeviceCall;
 using fla::conformance::DeviceIndices;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
+using fla::conformance::PoolWrites;
 using fla::conformance::Surrounded;
 using fla_test::expect_agreement_on_gpu;
 using fla_test::kEveryWay;
@@ -59,8 +60,7 @@ TEST_F(SmallOnGpu, DecodesWithBothStateTypesAndLayouts) {
 TEST_F(SmallOnGpu, DecodesAndPrefillsInAPool) {
   std::uint64_t turn = 0;
   for (const std::int64_t tokens : {1, 20}) {
-    for (const auto writes :
-         {PooledCall::Writes::in_place, PooledCall::Writes::moved, PooledCall::Writes::apart}) {
+    for (const auto writes : {PoolWrites::in_place, PoolWrites::moved, PoolWrites::apart}) {
       ++turn;
       const KdaCase made = make_kda_case({.B = 4, .T = tokens, .H = 1, .HV = 2, .K = 64, .V = 64});
       const auto reference = fla::cases::reference_of(made.args);

@@ -32,7 +32,7 @@ FLA_RECURRENCE_OPS(FLA_OP)
 /// body(std::type_identity<Args>), Args the arguments of the family's op of that name. Throws
 /// InvalidArgument, naming those that there are.
 template <class Body>
-auto with_op(std::string_view name, Body&& body) {
+decltype(auto) with_op(std::string_view name, Body&& body) {
   std::string names;
 #define FLA_OP(NAME, ARGS)                                    \
   if (name == #NAME) return body(std::type_identity<ARGS>{}); \

@@ -10,8 +10,9 @@
 #include "fla/core/errors.h"
 #include "fla/dispatch/observe/ops.h"
 #include "fla/dispatch/plugins/plugin.h"
+#include "tools/cases/with_op.h"
 #include "tools/conformance/child.h"
-#include "tools/conformance/kda_checks.h"
+#include "tools/conformance/recurrence_checks.h"
 #include "tools/conformance/report_text.h"
 #include "tools/conformance/stage_checks.h"
 
@@ -29,10 +30,18 @@ struct Suite {
 
 /// Throws InvalidArgument.
 const Suite& suite_of(std::string_view op) {
-  static const Suite common(stage_checks()), kda(kda_checks());
+  static const Suite common(stage_checks());
   if (op == "common") return common;
-  if (op == "kda") return kda;
-  throw InvalidArgument("op", "expected an op with a conformance suite, got '" + std::string(op) + "'");
+  if (std::ranges::find(ops_with_checks(), op) == ops_with_checks().end()) {
+    std::string names;
+    for (const std::string_view name : ops_with_checks())
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    throw InvalidArgument("op", "expected one of " + names + ", got '" + std::string(op) + "'");
+  }
+  return cases::with_op(op, []<class Args>(std::type_identity<Args>) -> const Suite& {
+    static const Suite suite(recurrence_checks<Args>());
+    return suite;
+  });
 }
 
 /// Why calls cannot be made on the device; empty when they can.
@@ -99,7 +108,11 @@ std::string Report::text() const {
 }
 
 std::span<const std::string_view> ops_with_checks() {
-  static constexpr std::array<std::string_view, 2> names{"common", "kda"};
+  static constexpr std::array names = std::to_array<std::string_view>({"common",
+#define FLA_OP(NAME, ARGS) #NAME,
+                                                                       FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+  });
   return names;
 }
 

@@ -11,7 +11,7 @@
 namespace fla::conformance {
 namespace {
 
-using Writes = PooledCall::Writes;
+using Writes = PoolWrites;
 
 /// Slots in no order: those that are read first, then those that are free.
 std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed) {
@@ -24,8 +24,7 @@ std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed) {
   return slots;
 }
 
-std::vector<StateSlots> choose_slots(std::int64_t sequences, std::int64_t pool,
-                                     const PooledCall::Kind& kind) {
+std::vector<StateSlots> choose_slots(std::int64_t sequences, std::int64_t pool, const PoolKind& kind) {
   const std::vector<std::int64_t> slots = shuffled(pool, kind.seed);
   std::vector<StateSlots> chosen;
   for (std::int64_t n = 0; n < sequences; ++n) {
@@ -66,7 +65,8 @@ bool is_zero(const TensorView& view) {
 
 }  // namespace
 
-PooledCall::PooledCall(const KdaArgs& plain, const Kind& kind)
+template <RecurrenceArgs Args>
+PooledCall<Args>::PooledCall(const Args& plain, const PoolKind& kind)
     : slots_(choose_slots(sizes_of(plain).N, 2 * sizes_of(plain).N + 3, kind)),
       out_(plain.v.shape(), plain.v.dtype()),
       pool_(pool_shape(plain.initial_state, 2 * sizes_of(plain).N + 3), plain.initial_state.dtype()),
@@ -91,7 +91,8 @@ PooledCall::PooledCall(const KdaArgs& plain, const Kind& kind)
   before_ = bytes_of(args_.final_state);
 }
 
-std::string PooledCall::wrong(const KdaResult& result, const cases::Reference& plain) const {
+template <RecurrenceArgs Args>
+std::string PooledCall<Args>::wrong(const RecurrenceResult& result, const cases::Reference& plain) const {
   const RecurrenceSizes size = sizes_of(args_);
   const std::int64_t row = size.HV * size.V, state = size.HV * size.K * size.V;
   std::string text;
@@ -102,7 +103,7 @@ std::string PooledCall::wrong(const KdaResult& result, const cases::Reference& p
   // The states of the sequences, in their order: what the plain call's reference has.
   cases::Reference expected = plain;
   const bool has_state = args_.final_state.defined();
-  KdaResult in_order{result.o, {}};
+  RecurrenceResult in_order{result.o, {}};
   if (has_state) {
     in_order.final_state = Tensor::zeros(pool_shape(args_.final_state, size.N), args_.final_state.dtype());
   }
@@ -142,5 +143,9 @@ std::string PooledCall::wrong(const KdaResult& result, const cases::Reference& p
     text += "wrote into initial_state; ";
   return text;
 }
+
+#define FLA_OP(NAME, ARGS) template class PooledCall<ARGS>;
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
 
 }  // namespace fla::conformance

@@ -3,21 +3,22 @@
 #include <array>
 #include <vector>
 
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/recurrence/recurrence.h"
 #include "tools/conformance/laid_out.h"
 
 namespace fla::conformance {
 
 /// A call whose inputs lie between poison and whose outputs are poison, in buffers that show writes around
 /// them. For calls without state_indices: those have pools to write to (PooledCall).
+template <RecurrenceArgs Args>
 struct Surrounded {
-  KdaArgs args;
+  Args args;
   std::vector<LaidOut> inputs, outputs;
 
   /// layout_of(argument, rank) says how each tensor lies.
   template <class LayoutOf>
-  Surrounded(const KdaArgs& source, LayoutOf&& layout_of) : args(source) {
-    const ArgumentTable table = KdaArgs::arguments();
+  Surrounded(const Args& source, LayoutOf&& layout_of) : args(source) {
+    const ArgumentTable table = Args::arguments();
     inputs.reserve(table.size());
     outputs.reserve(2);
     for (const Argument& argument : table) {
@@ -39,7 +40,7 @@ struct Surrounded {
   }
 
   /// All tensors row-major.
-  explicit Surrounded(const KdaArgs& source)
+  explicit Surrounded(const Args& source)
       : Surrounded(source, [](const Argument&, int) { return Layout{}; }) {}
 };
 

@@ -14,8 +14,8 @@
 #include "tests/gpu/gpu.h"
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
-#include "tools/conformance/device_call.h"
 #include "tools/conformance/agreement.h"
+#include "tools/conformance/device_call.h"
 
 namespace {
 

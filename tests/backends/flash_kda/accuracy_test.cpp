@@ -24,6 +24,7 @@ using fla::conformance::DeviceCall;
 using fla::conformance::DeviceIndices;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
+using fla::conformance::PoolWrites;
 using fla::conformance::Surrounded;
 using fla_test::Errors;
 using fla_test::errors_of;
@@ -196,8 +197,8 @@ TEST_F(FlashKdaIsRight, WithHeadsOutsideOfTokens) {
 TEST_F(FlashKdaIsRight, WithStatesInAPool) {
   std::uint64_t turn = 0;
   for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{}, {64, 30, 0, 64, 5, 80}}) {
-    for (const auto writes : {PooledCall::Writes::in_place, PooledCall::Writes::moved,
-                              PooledCall::Writes::apart, PooledCall::Writes::nowhere}) {
+    for (const auto writes :
+         {PoolWrites::in_place, PoolWrites::moved, PoolWrites::apart, PoolWrites::nowhere}) {
       ++turn;
       KdaSpec spec{
           .B = 5, .T = 90, .H = 1, .HV = 2, .K = 128, .V = 128, .lengths = lengths, .dtype = DType::bf16};
@@ -218,7 +219,7 @@ TEST_F(FlashKdaIsRight, WithStatesThatAreSegmentsApart) {
   const KdaCase made = make_kda_case(
       {.B = 2, .T = 2000, .H = 1, .K = 128, .V = 128, .dtype = DType::bf16, .data = DataKind::slow});
   const auto reference = fla::cases::reference_of(made.args);
-  for (const auto writes : {PooledCall::Writes::in_place, PooledCall::Writes::moved}) {
+  for (const auto writes : {PoolWrites::in_place, PoolWrites::moved}) {
     const PooledCall pooled(made.args, {.writes = writes, .skips = false});
     EXPECT_EQ(pooled.wrong(flashed(pooled.args()), reference), "");
   }

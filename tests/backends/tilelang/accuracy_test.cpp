@@ -24,6 +24,7 @@ using fla::conformance::DeviceCall;
 using fla::conformance::DeviceIndices;
 using fla::conformance::Layout;
 using fla::conformance::PooledCall;
+using fla::conformance::PoolWrites;
 using fla::conformance::Surrounded;
 using fla_test::Errors;
 using fla_test::errors_of;
@@ -184,8 +185,8 @@ TEST_F(TileLangIsRight, WithHeadsOutsideOfTokens) {
 TEST_F(TileLangIsRight, WithStatesInAPool) {
   std::uint64_t turn = 0;
   for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{}, {64, 30, 0, 64, 5, 80}}) {
-    for (const auto writes : {PooledCall::Writes::in_place, PooledCall::Writes::moved,
-                              PooledCall::Writes::apart, PooledCall::Writes::nowhere}) {
+    for (const auto writes :
+         {PoolWrites::in_place, PoolWrites::moved, PoolWrites::apart, PoolWrites::nowhere}) {
       ++turn;
       KdaSpec spec{.B = 5,
                    .T = 90,

@@ -11,8 +11,8 @@
 #include "tests/core/error_text.h"
 #include "tests/gpu/gpu.h"
 #include "tools/cases/random_case.h"
-#include "tools/conformance/device_call.h"
 #include "tools/conformance/agreement.h"
+#include "tools/conformance/device_call.h"
 
 namespace {
 

@@ -8,9 +8,11 @@ namespace fla::conformance {
 
 /// Calls of every kind of data and dtype, with sizes, packings and options that take turns: what a backend is
 /// compared on. All are valid; a backend may refuse some.
-std::vector<cases::KdaSpec> kda_specs();
+template <RecurrenceArgs Args>
+std::vector<cases::CaseSpec<Args>> specs_of();
 
 /// Fewer and smaller ones, for checks that run each of them several times.
-std::vector<cases::KdaSpec> few_kda_specs();
+template <RecurrenceArgs Args>
+std::vector<cases::CaseSpec<Args>> few_specs_of();
 
 }  // namespace fla::conformance

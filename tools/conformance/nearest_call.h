@@ -7,22 +7,24 @@
 #include <vector>
 
 #include "tools/cases/random_case.h"
-#include "tools/conformance/kda_target.h"
+#include "tools/conformance/op_target.h"
 
 namespace fla::conformance {
 
 /// Calls for backends that take few: a call that one refuses is made more and more like one that the search
 /// has found it to take.
-class NearestKda {
+template <RecurrenceArgs Args>
+class NearestCall {
  public:
   /// The specification of a call that the target takes, with as little changed as that needs: sizes first,
   /// then dtypes, options and tokens. Nothing when it takes none.
-  std::optional<cases::KdaSpec> operator()(const KdaTarget& target, const cases::KdaSpec& wanted);
+  std::optional<cases::CaseSpec<Args>> operator()(const OpTarget<Args>& target,
+                                                  const cases::CaseSpec<Args>& wanted);
 
  private:
-  const std::vector<cases::KdaSpec>& taken_by(const KdaTarget& target);
+  const std::vector<cases::CaseSpec<Args>>& taken_by(const OpTarget<Args>& target);
 
-  std::map<std::pair<std::string, DeviceIndices>, std::vector<cases::KdaSpec>> taken_;
+  std::map<std::pair<std::string, DeviceIndices>, std::vector<cases::CaseSpec<Args>>> taken_;
 };
 
 }  // namespace fla::conformance

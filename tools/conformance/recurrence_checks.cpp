@@ -1,0 +1,524 @@
+#include "tools/conformance/recurrence_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "fla/core/cuda_devices.h"
+#include "fla/core/errors.h"
+#include "fla/core/half.h"
+#include "fla/core/threads.h"
+#include "fla/dispatch/choice/plan.h"
+#include "fla/dispatch/settings/policy.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/case.h"
+#include "tools/conformance/agreement.h"
+#include "tools/conformance/argument_search.h"
+#include "tools/conformance/causality_check.h"
+#include "tools/conformance/laid_out.h"
+#include "tools/conformance/nearest_call.h"
+#include "tools/conformance/op_specs.h"
+#include "tools/conformance/op_target.h"
+#include "tools/conformance/pooled_call.h"
+#include "tools/conformance/range_check.h"
+#include "tools/conformance/searched_recurrence.h"
+#include "tools/conformance/surrounded.h"
+
+namespace fla::conformance {
+namespace {
+
+template <RecurrenceArgs Args>
+struct Checks {
+  using Spec = cases::CaseSpec<Args>;
+  using Case = cases::RandomCase<Args>;
+  using Subject = OpTarget<Args>;
+
+  static void fail(Report& report, const Subject& target, const std::string& what, const Args& args) {
+    if (report.failures.size() < kMostFailures) {
+      report.failures.push_back(target.function + ": " + what + " [" + describe(args) + "]");
+    }
+  }
+
+  /// Asks; counts what is refused.
+  static bool takes(Report& report, const Subject& target, const Args& args) {
+    if (target.ask(args).takes()) {
+      ++report.calls;
+      return true;
+    }
+    ++report.refused;
+    return false;
+  }
+
+  /// Calls body(target) for both functions, on a device also with the call's indices here and there. What it
+  /// throws is a failure of that target.
+  template <class Body>
+  static void for_each_target(Report& report, const Options& options, const Args& args, Body&& body,
+                              bool adds_indices = false) {
+    using Indices = DeviceIndices;
+    const bool has_indices = adds_indices || args.cu_seqlens.defined() || args.state_indices.defined();
+    for (const std::string_view function : Subject::kFunctions) {
+      for (const Indices indices : {Indices::on_device, Indices::on_host}) {
+        if (indices == Indices::on_host && (options.device.is_cpu() || !has_indices)) continue;
+        const Subject target{std::string(function), report.backend, options.device, indices};
+        try {
+          body(target);
+        } catch (const DeviceLost&) {
+          throw;
+        } catch (const std::exception& error) {
+          fail(report, target, std::string("threw: ") + error.what(), args);
+        }
+      }
+    }
+  }
+
+  /// Why a backend takes no call here though it takes some on another kind of device; empty when it takes
+  /// none there, either.
+  static std::string service_elsewhere(const Report& report, const Options& options) {
+    const Device other{options.device.is_cpu() ? DeviceType::cuda : DeviceType::cpu};
+    if (!other.is_cpu() && find_cuda_device(other) == nullptr) return "";
+    for (const Spec& spec : few_specs_of<Args>()) {
+      const Case call = cases::make_case(spec);
+      if (call.args.cu_seqlens.defined()) continue;
+      // Nobody reads what a verifier is asked about: no memory is needed there, and no CUDA in a child.
+      Args there = call.args;
+      for (const Argument& argument : Args::arguments()) {
+        if (!argument.is_tensor() || !argument.tensor(&there).defined()) continue;
+        TensorView& tensor = argument.tensor(static_cast<void*>(&there));
+        tensor = TensorView(tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides(), other);
+      }
+      for (const std::string_view function : Subject::kFunctions) {
+        if (!Subject{std::string(function), report.backend, other}.ask(there).takes()) continue;
+        const Subject here{std::string(function), report.backend, options.device};
+        return "serves " + to_string(other) + ": " + here.ask(call.args).reason;
+      }
+    }
+    return "";
+  }
+
+  /// A backend that takes no call of a suite was not tested by it.
+  static void expect_some_calls(Report& report, const Options& options) {
+    if (report.calls > 0) return;
+    report.skipped = service_elsewhere(report, options);
+    if (report.skipped.empty())
+      report.failures.push_back("took none of " + std::to_string(report.refused) + " calls");
+  }
+
+  /// A call that a check makes, and its reference as soon as somebody asks for it.
+  class CheckedCall {
+   public:
+    explicit CheckedCall(const Spec& spec) : call_(cases::make_case(spec)) {}
+
+    const Args& args() const { return call_.args; }
+    const cases::Reference& reference() const {
+      if (!reference_) reference_ = cases::reference_of(call_.args);
+      return *reference_;
+    }
+
+   private:
+    Case call_;
+    mutable std::optional<cases::Reference> reference_;
+  };
+
+  /// Calls body(target, call, i) for the call of specs[i] on every target: as it is where the target takes
+  /// it, otherwise as near to it as the target takes. `adds_indices`: the body makes calls with indices of
+  /// it.
+  template <class Body>
+  static void for_each_call(Report& report, const Options& options, const std::vector<Spec>& specs,
+                            Body&& body, bool adds_indices = false) {
+    NearestCall<Args> nearest;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const CheckedCall call(specs[i]);
+      const auto on_target = [&](const Subject& target) {
+        if (takes(report, target, call.args())) {
+          body(target, call, i);
+        } else if (const std::optional<Spec> other = nearest(target, specs[i])) {
+          ++report.calls;
+          body(target, CheckedCall(*other), i);
+        }
+      };
+      for_each_target(report, options, call.args(), on_target, adds_indices);
+    }
+    expect_some_calls(report, options);
+  }
+
+  static void check_golden(Report& report, const Options& options) {
+    if (options.golden_dir.empty()) {
+      report.not_shown.emplace_back("no golden cases were given");
+      return;
+    }
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(options.golden_dir)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(Args::kOp.name) && name.ends_with(".safetensors"))
+        files.push_back(entry.path().string());
+    }
+    std::ranges::sort(files);
+    for (const std::string& file : files) {
+      const cases::Case golden = cases::read_case(file);
+      const Args& args = golden.args_as<Args>();
+      const cases::Reference expected = expected_of(golden);
+      for_each_target(report, options, args, [&](const Subject& target) {
+        if (!takes(report, target, args)) return;
+        const std::string wrong = disagreement(target.run(args), expected, args, target.precision());
+        if (!wrong.empty())
+          fail(report, target, std::filesystem::path(file).filename().string() + ": " + wrong, args);
+      });
+    }
+    if (report.calls > 0) return;
+    report.skipped = service_elsewhere(report, options);
+    if (report.skipped.empty()) report.not_shown.emplace_back("takes none of the golden cases");
+  }
+
+  static void check_random(Report& report, const Options& options) {
+    const std::vector<Spec> specs = specs_of<Args>();
+    for_each_call(report, options, specs, [&](const Subject& target, const CheckedCall& call, std::size_t i) {
+      const std::string wrong =
+          disagreement(target.run(call.args()), call.reference(), call.args(), target.precision());
+      if (!wrong.empty())
+        fail(report, target, std::string(cases::name_of(specs[i].data)) + " data: " + wrong, call.args());
+    });
+  }
+
+  static void check_same_bits_twice(Report& report, const Options& options) {
+    for_each_call(report, options, few_specs_of<Args>(),
+                  [&](const Subject& target, const CheckedCall& call, auto) {
+                    if (!same_bits(target.run(call.args()), target.run(call.args())))
+                      fail(report, target, "other bits the second time", call.args());
+                  });
+  }
+
+  static void check_same_bits_with_any_threads(Report& report, const Options& options) {
+    if (!options.device.is_cpu()) {
+      report.skipped = "CPU threads take no part in a call on " + to_string(options.device);
+      return;
+    }
+    for_each_call(
+        report, options, few_specs_of<Args>(), [&](const Subject& target, const CheckedCall& call, auto) {
+          set_num_threads(1);
+          const RecurrenceResult alone = target.run(call.args());
+          for (const int threads : {2, 3, 8}) {
+            set_num_threads(threads);
+            if (!same_bits(alone, target.run(call.args())))
+              fail(report, target, "other bits on " + std::to_string(threads) + " threads", call.args());
+          }
+          set_num_threads(0);
+        });
+  }
+
+  /// Sequence n of a call, as a call of its own over the same memory.
+  static Args alone(const Args& args, std::int64_t n) {
+    Args one = args;
+    const Sequence tokens = tokens_of(args, n);
+    const auto cut = [&](TensorView& tensor) {
+      if (tensor.defined())
+        tensor = tensor.slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
+    };
+    cut(one.q), cut(one.k), cut(one.v);
+    if constexpr (requires { one.g; }) cut(one.g);
+    if constexpr (requires { one.beta; }) cut(one.beta);
+    if constexpr (requires { one.a; }) cut(one.a), cut(one.b);
+    if (one.initial_state.defined()) one.initial_state = one.initial_state.slice(0, n, 1);
+    one.cu_seqlens = {};
+    return one;
+  }
+
+  static void check_same_bits_in_any_batch(Report& report, const Options& options) {
+    std::vector<Spec> specs;
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      specs.push_back(
+          {.H = 2, .HV = 4, .K = 64, .V = 64, .lengths = {7, 0, 33, 16, 1, 64, 7}, .dtype = dtype});
+      specs.push_back({.H = 1, .K = 48, .V = 40, .lengths = {1, 1, 1, 1, 1, 1, 1, 1, 1}, .dtype = dtype});
+      specs.push_back({.B = 4, .T = 21, .H = 2, .K = 32, .V = 96, .dtype = dtype});
+      specs.push_back({.B = 7, .T = 1, .H = 2, .K = 128, .V = 128, .dtype = dtype});
+      specs.push_back({.H = 1, .K = 128, .V = 128, .lengths = {70, 0, 130, 1, 64}, .dtype = dtype});
+    }
+    for_each_call(report, options, specs, [&](const Subject& target, const CheckedCall& call, auto) {
+      const RecurrenceResult together = target.run(call.args());
+      for (std::int64_t n = 0; n < sizes_of(call.args()).N; ++n) {
+        const Args one = alone(call.args(), n);
+        if (!takes(report, target, one)) continue;
+        const Sequence tokens = tokens_of(call.args(), n);
+        const TensorView o =
+            together.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
+        const RecurrenceResult part{Tensor::over(o),
+                                    Tensor::over(together.final_state.view().slice(0, n, 1))};
+        if (!same_bits(part, target.run(one))) {
+          fail(report, target, "sequence " + std::to_string(n) + " has other bits alone than in its batch",
+               call.args());
+        }
+      }
+    });
+  }
+
+  /// The call with other layouts, between poison.
+  static void check_surrounded(Report& report, const Subject& target, const CheckedCall& plain,
+                               const Surrounded<Args>& call) {
+    if (!takes(report, target, call.args)) return;
+    const RecurrenceResult result = target.run(call.args);
+    const std::string wrong = disagreement(result, plain.reference(), call.args, target.precision());
+    if (!wrong.empty()) fail(report, target, wrong, call.args);
+    if (result.o.data() != call.args.out.data())
+      fail(report, target, "did not write o into `out`", call.args);
+    for (const LaidOut& output : call.outputs) {
+      if (!output.intact_around()) fail(report, target, "wrote around an output", call.args);
+    }
+    for (const LaidOut& input : call.inputs) {
+      if (!input.intact()) fail(report, target, "wrote into an input", call.args);
+    }
+  }
+
+  static void check_poison_around(Report& report, const Options& options) {
+    cases::Random random(5);
+    const auto plain = [](const Argument&, int) { return Layout{}; };
+    const auto padded = [](const Argument& argument, int rank) {
+      return argument.kind == ArgumentKind::index ? Layout{} : Layout::padded(rank);
+    };
+    const auto any = [&random](const Argument&, int rank) { return Layout::random(rank, random); };
+    for_each_call(report, options, few_specs_of<Args>(),
+                  [&](const Subject& target, const CheckedCall& call, auto) {
+                    check_surrounded(report, target, call, Surrounded(call.args(), plain));
+                    check_surrounded(report, target, call, Surrounded(call.args(), padded));
+                    check_surrounded(report, target, call, Surrounded(call.args(), any));
+                  });
+  }
+
+  /// What an earlier call left in scratch memory must not reach a later one.
+  static void check_leftovers(Report& report, const Options& options) {
+    const std::array<std::array<std::int64_t, 3>, 5> shapes{
+        {{21, 40, 56}, {21, 64, 64}, {21, 128, 128}, {1, 64, 64}, {1, 128, 128}}};
+    std::vector<Spec> specs;
+    for (const auto& [T, K, V] : shapes) {
+      for (const DType dtype : {DType::f32, DType::bf16})
+        specs.push_back({.B = 2, .T = T, .H = 2, .K = K, .V = V, .dtype = dtype});
+    }
+    NearestCall<Args> nearest;
+    for_each_call(report, options, specs, [&](const Subject& target, const CheckedCall& good, auto) {
+      const Spec large{.B = 2, .T = 64, .H = 2, .K = 128, .V = 128, .dtype = good.args().q.dtype()};
+      Case bad = cases::make_case(large);
+      if (!target.ask(bad.args).takes()) bad = cases::make_case(nearest(target, large).value_or(large));
+      for (const Tensor& tensor : bad.memory)
+        std::memset(tensor.data(), 0xff, static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+      if (target.ask(bad.args).takes()) (void)target.run(bad.args);
+      const std::string wrong =
+          disagreement(target.run(good.args()), good.reference(), good.args(), target.precision());
+      if (!wrong.empty()) fail(report, target, "after a call full of NaN: " + wrong, good.args());
+      // With its outputs given, a call on a device is given a workspace full of NaN, too.
+      const Surrounded given(good.args());
+      if (!target.ask(given.args).takes()) return;
+      const std::string still_wrong =
+          disagreement(target.run(given.args), good.reference(), given.args, target.precision());
+      if (!still_wrong.empty()) fail(report, target, "on memory full of NaN: " + still_wrong, given.args);
+    });
+  }
+
+  static void check_state_in_place(Report& report, const Options& options) {
+    struct Shape {
+      std::int64_t T, K, V;
+      DType dtype;
+    };
+    constexpr std::array shapes{Shape{0, 64, 48, DType::f32}, Shape{1, 64, 48, DType::f32},
+                                Shape{1, 64, 64, DType::f32}, Shape{19, 64, 48, DType::f32},
+                                Shape{70, 128, 128, DType::bf16}};
+    std::vector<Spec> specs;
+    for (const bool v_first : {false, true}) {
+      for (const auto& [tokens, K, V, dtype] : shapes) {
+        specs.push_back({.B = 2,
+                         .T = tokens,
+                         .H = 2,
+                         .K = K,
+                         .V = V,
+                         .dtype = dtype,
+                         .options = {.output_final_state = true, .state_v_first = v_first}});
+      }
+    }
+    for_each_call(report, options, specs, [&](const Subject& target, const CheckedCall& call, auto) {
+      if (!call.args().initial_state.defined()) return;
+      LaidOut state = LaidOut::copy_of(call.args().initial_state);
+      Args in_place = call.args();
+      in_place.initial_state = in_place.final_state = state.view();
+      if (!takes(report, target, in_place)) return;
+      const RecurrenceResult apart = target.run(call.args());
+      const RecurrenceResult updated = target.run(in_place);
+      if (updated.final_state.data() != state.view().data())
+        fail(report, target, "did not update the state in place", in_place);
+      if (!same_bits(apart, updated)) fail(report, target, "other bits with the state in place", in_place);
+      if (!state.intact_around()) fail(report, target, "wrote around the state", in_place);
+    });
+  }
+
+  /// States in slots of a pool that indices name: read, written or left alone as they say.
+  static void check_state_pool(Report& report, const Options& options) {
+    std::vector<Spec> shapes, specs;
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      shapes.push_back({.B = 6, .T = 1, .H = 2, .HV = 4, .K = 64, .V = 64, .dtype = dtype});
+      shapes.push_back({.B = 5, .T = 1, .H = 2, .K = 128, .V = 128, .dtype = dtype, .gate_dtype = dtype});
+      shapes.push_back({.B = 4, .T = 19, .H = 1, .HV = 2, .K = 48, .V = 80, .dtype = dtype});
+      shapes.push_back({.H = 2, .K = 64, .V = 64, .lengths = {7, 0, 33, 1, 64, 3}, .dtype = dtype});
+      shapes.push_back({.H = 1, .K = 128, .V = 128, .lengths = {7, 0, 70, 1, 64, 3}, .dtype = dtype});
+    }
+    using Writes = PoolWrites;
+    std::vector<PoolKind> kinds;
+    std::uint64_t turn = 0;
+    for (Spec spec : shapes) {
+      for (const Writes writes : {Writes::in_place, Writes::moved, Writes::apart, Writes::nowhere}) {
+        ++turn;
+        spec.options.state_v_first = turn % 3 == 1;
+        spec.state_dtype = turn % 5 == 3 ? DType::bf16 : DType::f32;
+        specs.push_back(spec);
+        kinds.push_back({.writes = writes,
+                         .skips = turn % 4 != 0,
+                         .index_dtype = turn % 2 == 0 ? DType::i32 : DType::i64,
+                         .seed = turn});
+      }
+    }
+    std::string reason;
+    std::int64_t pooled_calls = 0;
+    const auto body = [&](const Subject& target, const CheckedCall& call, std::size_t i) {
+      if (!call.args().initial_state.defined()) return;
+      const PooledCall pooled(call.args(), kinds[i]);
+      if (const Answer answer = target.ask(pooled.args()); !answer.takes()) {
+        ++report.refused;
+        reason = answer.reason;
+        return;
+      }
+      ++pooled_calls;
+      const std::string wrong = pooled.wrong(target.run(pooled.args()), call.reference());
+      if (!wrong.empty()) fail(report, target, wrong, pooled.args());
+    };
+    for_each_call(report, options, specs, body, /*adds_indices=*/true);
+    report.calls = pooled_calls;
+    if (report.calls == 0 && report.skipped.empty() && report.ok())
+      report.skipped = "takes no call with state_indices: " + reason;
+  }
+
+  static void check_empty_calls(Report& report, const Options& options) {
+    const std::vector<Spec> specs{{.B = 2, .T = 0, .H = 2, .K = 32, .V = 32},
+                                  {.B = 0, .T = 9, .H = 2, .K = 32, .V = 32},
+                                  {.H = 1, .K = 32, .V = 32, .lengths = {0, 0, 0}},
+                                  {.B = 2, .T = 0, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16},
+                                  {.H = 1, .K = 128, .V = 128, .lengths = {0, 0, 0}, .dtype = DType::f16}};
+    for_each_call(report, options, specs, [&](const Subject& target, const CheckedCall& call, auto) {
+      if (call.args().v.numel() > 0 || !call.args().initial_state.defined()) return;
+      const RecurrenceResult result = target.run(call.args());
+      if (bytes_of(result.final_state) != bytes_of(call.args().initial_state))
+        fail(report, target, "changed the state without a token", call.args());
+    });
+  }
+
+  /// Calls that a backend may or may not take: what its verifier is asked about.
+  static std::vector<Spec> verifier_specs() {
+    std::vector<Spec> specs = few_specs_of<Args>();
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      for (const std::int64_t size : {1, 3, 16, 100, 128, 256}) {
+        specs.push_back({.T = 3, .H = 1, .K = size, .V = 8, .dtype = dtype, .state_dtype = DType::bf16});
+        specs.push_back({.T = 20, .H = 1, .K = 8, .V = size, .dtype = dtype, .gate_dtype = dtype});
+      }
+    }
+    return specs;
+  }
+
+  static void check_refusals_have_reasons(Report& report, const Options& options) {
+    cases::Random random(9);
+    for (const Spec& spec : verifier_specs()) {
+      const Case call = cases::make_case(spec);
+      const Surrounded strided(call.args,
+                               [&random](const Argument&, int rank) { return Layout::random(rank, random); });
+      for (const Args& args : {call.args, strided.args}) {
+        for_each_target(report, options, args, [&](const Subject& target) {
+          const Answer answer = target.ask(args);
+          ++(answer.takes() ? report.calls : report.refused);
+          if (answer.takes() || answer.state == "not_implemented") return;
+          if (answer.state != "refused")
+            fail(report, target, "verifier says " + answer.state + ": " + answer.reason, args);
+          if (answer.reason.empty()) fail(report, target, "refuses without a reason", args);
+          if (answer.place.empty() || answer.place.starts_with(":"))
+            fail(report, target, "refuses at no place: " + answer.reason, args);
+        });
+      }
+    }
+  }
+
+  static void check_verifier_is_pure(Report& report, const Options& options) {
+    if (report.backend == "original") return;
+    const auto verify = [&](const Subject& target, const Args& host) {
+      std::optional<DeviceCall<Args>> there;
+      if (!target.device.is_cpu()) there.emplace(host, target.device, target.indices);
+      const Args& args = there ? there->args() : host;
+      Args copy;
+      std::memcpy(static_cast<void*>(&copy), &args, sizeof args);
+      const Answer first = target.ask(args);
+      if (!(first == target.ask(args))) fail(report, target, "gives two answers", args);
+      if (std::memcmp(&copy, &args, sizeof args) != 0) fail(report, target, "changes the arguments", args);
+      if (!options.allocations) return;
+      const ScopedPolicy policy(
+          {.enable = {{report.backend, true}}, .order = {{std::string(Args::kOp.name), {report.backend}}}});
+      for (int i = 0; i < 2; ++i)
+        (void)plan(Args::kOp.name, target.function, args);  // the first one counts a new reason
+      const std::uint64_t before = options.allocations();
+      (void)plan(Args::kOp.name, target.function, args);
+      if (options.allocations() != before) fail(report, target, "allocates", args);
+    };
+    for (const Spec& spec : verifier_specs()) {
+      const Case call = cases::make_case(spec);
+      for_each_target(report, options, call.args, [&](const Subject& target) {
+        ++report.calls;
+        verify(target, call.args);
+      });
+    }
+    // The dispatch's own switch must be content, too.
+    const ScopedPolicy checked({.check_verifiers = true});
+    for (const Spec& spec : few_specs_of<Args>()) {
+      const Case call = cases::make_case(spec);
+      for_each_target(report, options, call.args, [&](const Subject& target) {
+        if (!target.ask(call.args).takes()) return;
+        try {
+          (void)target.run(call.args);
+        } catch (const BackendError& error) {
+          fail(report, target, std::string("with FLA_CHECK_VERIFIERS: ") + error.what(), call.args);
+        }
+      });
+    }
+  }
+
+  /// A check of any op, of kda.
+  template <void (*check)(const SearchedOp&, Report&, const Options&)>
+  static void search(Report& report, const Options& options) {
+    check(searched_recurrence<Args>(), report, options);
+    expect_some_calls(report, options);
+  }
+
+  static constexpr std::array kChecks{
+      Check{"arguments", search<check_arguments_one_at_a_time>},
+      Check{"arguments_together", search<check_arguments_together>},
+      Check{"ranges", search<check_ranges>},
+      Check{"causality", search<check_causality>},
+      Check{"golden", check_golden},
+      Check{"random", check_random},
+      Check{"same_bits_twice", check_same_bits_twice},
+      Check{"same_bits_with_any_threads", check_same_bits_with_any_threads},
+      Check{"same_bits_in_any_batch", check_same_bits_in_any_batch},
+      Check{"poison_around", check_poison_around},
+      Check{"leftovers", check_leftovers},
+      Check{"state_in_place", check_state_in_place},
+      Check{"state_pool_by_index", check_state_pool},
+      Check{"empty_calls", check_empty_calls},
+      Check{"refusals_have_reasons", check_refusals_have_reasons},
+      Check{"verifier_is_pure", check_verifier_is_pure},
+  };
+};
+
+}  // namespace
+
+template <RecurrenceArgs Args>
+std::span<const Check> recurrence_checks() {
+  return Checks<Args>::kChecks;
+}
+
+#define FLA_OP(NAME, ARGS) template std::span<const Check> recurrence_checks<ARGS>();
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+
+}  // namespace fla::conformance
