@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fla/ops/recurrence/cuda/chunk_launch.h"
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
 #include "fla/ops/recurrence/cuda/padded_keys.h"
@@ -15,14 +17,19 @@ struct Form {
 
 template <class Body>
 auto with_form(const RecurrenceCall& call, Body&& body) {
-  return with_padded_keys(call.K, [&]<int KP>(Constant<KP>) {
-    const bool delta = call.rule == Rule::delta;
-    if (call.gate_kind == GateKind::channel) {
-      return delta ? body(Form<KP, Decay::channel, Rule::delta>{})
-                   : body(Form<KP, Decay::channel, Rule::additive>{});
+  // Kernels for up to 32 keys are kda's alone: the others' are not worth their time of compilation.
+  const bool others = call.gate_kind != GateKind::channel || call.rule != Rule::delta;
+  return with_padded_keys(others ? std::max(call.K, 33) : call.K, [&]<int KP>(Constant<KP>) {
+    using Kda = Form<KP, Decay::channel, Rule::delta>;
+    if constexpr (KP == 32) {
+      return body(Kda{});
+    } else {
+      const bool delta = call.rule == Rule::delta;
+      if (call.gate_kind == GateKind::channel)
+        return delta ? body(Kda{}) : body(Form<KP, Decay::channel, Rule::additive>{});
+      return delta ? body(Form<KP, Decay::token, Rule::delta>{})
+                   : body(Form<KP, Decay::token, Rule::additive>{});
     }
-    return delta ? body(Form<KP, Decay::token, Rule::delta>{})
-                 : body(Form<KP, Decay::token, Rule::additive>{});
   });
 }
 
