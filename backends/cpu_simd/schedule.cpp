@@ -4,6 +4,7 @@
 
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
+#include "fla/ops/recurrence/work.h"
 
 namespace fla::cpu_simd {
 
@@ -25,9 +26,10 @@ std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V)
 
 void run_chunked(const RecurrenceCall& call, const Target& target) {
   const std::int64_t heads = call.N * call.HV;
-  const std::int64_t parts = parts_for(heads, num_threads(), call.V);
+  const int threads = recurrence::threads_for(call);
+  const std::int64_t parts = parts_for(heads, threads, call.V);
   const std::size_t scratch = target.chunk->scratch_floats(call.K, call.V);
-  parallel_for(heads * parts, [&](std::int64_t task, int) {
+  parallel_for(heads * parts, threads, [&](std::int64_t task, int) {
     const std::int64_t head = task / parts;
     target.chunk->run(
         call,
@@ -37,14 +39,12 @@ void run_chunked(const RecurrenceCall& call, const Target& target) {
 }
 
 void run_recurrent(const RecurrenceCall& call, const Target& target) {
-  const std::int64_t heads = call.N * call.HV, threads = num_threads();
+  const int threads = recurrence::threads_for(call);
+  const std::int64_t heads = call.N * call.HV;
   const std::size_t scratch = target.recurrent->scratch_floats(call.K, call.V);
   if (heads < threads) {
-    // A token of one head of 128 x 128 takes some 4 us: for less than that no other thread is woken.
-    const std::int64_t tokens = call.T / (call.cu_seqlens.data ? std::max<std::int64_t>(call.N, 1) : 1);
-    const std::int64_t worth = std::max<std::int64_t>(tokens * call.K * call.V / (128 * 128), 1);
-    const std::int64_t parts = std::min((threads + heads - 1) / std::max<std::int64_t>(heads, 1), worth);
-    parallel_for(heads * parts, [&](std::int64_t task, int) {
+    const std::int64_t parts = (threads + heads - 1) / std::max<std::int64_t>(heads, 1);
+    parallel_for(heads * parts, threads, [&](std::int64_t task, int) {
       const std::int64_t head = task / parts;
       target.recurrent->run(call, head, head + 1, task % parts, parts, thread_scratch(scratch));
     });
@@ -55,7 +55,7 @@ void run_recurrent(const RecurrenceCall& call, const Target& target) {
   constexpr std::int64_t kHeadsWorthARun = 32, kRunsAThread = 4;
   const std::int64_t runs =
       std::clamp<std::int64_t>(heads / kHeadsWorthARun, threads, kRunsAThread * threads);
-  parallel_for(runs, [&](std::int64_t run, int) {
+  parallel_for(runs, threads, [&](std::int64_t run, int) {
     target.recurrent->run(call, heads * run / runs, heads * (run + 1) / runs, 0, 1, thread_scratch(scratch));
   });
 }

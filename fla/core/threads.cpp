@@ -123,9 +123,17 @@ void set_num_threads(int count) {
   from_program.store(count, std::memory_order_relaxed);
 }
 
-void detail::parallel_for(std::int64_t tasks, ParallelBody body, void* context) {
+int threads_worth(double operations) {
+  constexpr double kOperationsAThread = 115'000;  // a token of one head of 128 x 128
+  const int most = num_threads();
+  return operations >= most * kOperationsAThread
+             ? most
+             : std::max(1, static_cast<int>(operations / kOperationsAThread));
+}
+
+void detail::parallel_for(std::int64_t tasks, int threads, ParallelBody body, void* context) {
   const OpenMpUse openmp;
-  const int most = openmp ? num_threads() : 1;
+  const int most = openmp ? threads : 1;
   Region region{body, context, tasks, static_cast<int>(std::clamp<std::int64_t>(tasks, 1, most))};
   if (region.threads == 1) {
     region.work(0);

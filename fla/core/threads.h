@@ -18,25 +18,35 @@ FLA_API int num_threads();
 /// is negative or above kMaxThreads.
 FLA_API void set_num_threads(int count);
 
+/// How many of them so much work, in operations of arithmetic, is worth: one that gets less than it takes to
+/// wake it, some 4 us, makes a call slower. At least 1.
+FLA_API int threads_worth(double operations);
+
 namespace detail {
 using ParallelBody = void (*)(void* context, std::int64_t task, int thread);
-FLA_API void parallel_for(std::int64_t tasks, ParallelBody body, void* context);
+FLA_API void parallel_for(std::int64_t tasks, int threads, ParallelBody body, void* context);
 }  // namespace detail
 
-/// Calls body(task, thread) once for every task in [0, tasks), on up to num_threads() threads, in no
-/// particular order; `thread` is in [0, num_threads()). Returns when all are done. What a body throws, the
+/// Calls body(task, thread) once for every task in [0, tasks), on up to `threads` threads, in no particular
+/// order; `thread` is in [0, threads). Returns when all are done. What a body throws, the
 /// first of them where several do, is thrown on the calling thread when no body runs any more; tasks that
 /// have not begun by then are left out.
 /// Works in a forked child, whatever the parent's threads were doing; with LLVM's OpenMP runtime (clang
 /// builds) no other thread of the parent may be inside OpenMP at the moment of the fork, since a lock of its
 /// stays taken.
 template <class Body>
-void parallel_for(std::int64_t tasks, Body&& body) {
+void parallel_for(std::int64_t tasks, int threads, Body&& body) {
   using Plain = std::remove_reference_t<Body>;
   detail::parallel_for(
-      tasks,
+      tasks, threads,
       [](void* context, std::int64_t task, int thread) { (*static_cast<Plain*>(context))(task, thread); },
       const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+/// On up to num_threads() of them.
+template <class Body>
+void parallel_for(std::int64_t tasks, Body&& body) {
+  parallel_for(tasks, num_threads(), body);
 }
 
 }  // namespace fla

@@ -94,6 +94,14 @@ TEST_F(Threads, CountCanBeSetAndGivenBack) {
   EXPECT_EQ(fla::num_threads(), before);
 }
 
+TEST_F(Threads, AreAsManyAsTheWorkIsWorth) {
+  fla::set_num_threads(4);
+  EXPECT_EQ(fla::threads_worth(0), 1);
+  EXPECT_EQ(fla::threads_worth(200'000), 1);
+  EXPECT_EQ(fla::threads_worth(250'000), 2);
+  EXPECT_EQ(fla::threads_worth(1e18), 4);
+}
+
 TEST_F(Threads, CountsOutOfRangeAreRefused) {
   fla::set_num_threads(3);
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { fla::set_num_threads(-2); }),

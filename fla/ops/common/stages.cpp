@@ -47,7 +47,9 @@ template <class Body>
 void for_each_head(const TensorView& tensor, std::int64_t rows, Body&& body) {
   const std::int64_t heads = tensor.size(2);
   const std::size_t floats = static_cast<std::size_t>(rows * tensor.size(3));
-  parallel_for(tensor.size(0) * heads, [&](std::int64_t task, int) {
+  // Some operations an element, exponentials among them.
+  const int threads = threads_worth(20.0 * static_cast<double>(tensor.numel()));
+  parallel_for(tensor.size(0) * heads, threads, [&](std::int64_t task, int) {
     const HeldScratch scratch(floats);
     body(task / heads, task % heads, scratch.data());
   });

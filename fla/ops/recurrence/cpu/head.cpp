@@ -7,6 +7,7 @@
 #include "fla/core/threads.h"
 #include "fla/ops/common/gate.h"
 #include "fla/ops/common/rows.h"
+#include "fla/ops/recurrence/work.h"
 
 namespace fla::recurrence {
 namespace {
@@ -206,7 +207,7 @@ void for_each_head(const RecurrenceCall& call, const LowRankPair& pair, std::siz
     kept = Tensor::empty({call.N, HV, K, V}, DType::f32);
     states = {.data = kept.data(), .slots = call.N, .slot = HV * K * V, .head = K * V, .key = V, .value = 1};
   }
-  parallel_for(call.N * HV, [&](std::int64_t task, int) {
+  parallel_for(call.N * HV, threads_for(call), [&](std::int64_t task, int) {
     const HeldScratch memory(Head::floats(call) + floats);
     const std::int64_t sequence = task / HV;
     const Head head(call, pair, stages, sequence, task % HV, memory.data());
