@@ -9,6 +9,7 @@
 #include "fla/ops/lightning_attn/lightning_attn.h"
 #include "fla/ops/linear_attn/linear_attn.h"
 #include "fla/ops/retention/retention.h"
+#include "fla/ops/rwkv7/rwkv7.h"
 #include "fla/ops/simple_gla/simple_gla.h"
 
 /// The ops of the family, one line an op: OP(name, struct of arguments). What works for all of them walks it:

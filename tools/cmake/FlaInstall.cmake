@@ -44,6 +44,7 @@ set(FLA_PUBLIC_HEADERS
   fla/dispatch/observe/registry_snapshot.h
   fla/dispatch/plugins/plugin.h
   fla/dispatch/settings/policy.h
+  fla/ops/common/kernel_views.h
   fla/ops/common/stages.h
   fla/ops/delta_rule/delta_rule.h
   fla/ops/dplr_delta_rule/dplr_delta_rule.h
@@ -54,10 +55,13 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/linear_attn/linear_attn.h
   fla/ops/ops.h
   fla/ops/recurrence/arguments.h
+  fla/ops/recurrence/call.h
+  fla/ops/recurrence/call_of.h
   fla/ops/recurrence/kinds.h
   fla/ops/recurrence/parts.h
   fla/ops/recurrence/recurrence.h
   fla/ops/retention/retention.h
+  fla/ops/rwkv7/rwkv7.h
   fla/ops/simple_gla/simple_gla.h
 )
 list(TRANSFORM FLA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)

@@ -25,12 +25,24 @@ Tensor waves(std::initializer_list<std::int64_t> shape, float offset) {
   return tensor;
 }
 
-/// The call's memory, and the call.
+/// The call's memory.
 struct Call {
   std::int64_t T, K, V;
   Tensor q = waves({1, T, 2, K}, 0), k = waves({1, T, 2, K}, 0.1f), v = waves({1, T, 2, V}, 0);
-  Tensor g = waves({1, T, 2, K}, -0.2f), beta = waves({1, T, 2}, 0.5f);
-  KdaArgs args{.q = q, .k = k, .v = v, .g = g, .beta = beta, .output_final_state = true};
+  Tensor gates = waves({1, T, 2, K}, -0.2f), scalars = waves({1, T, 2}, -0.2f), beta = waves({1, T, 2}, 0.5f);
+  KdaArgs args = made<KdaArgs>();
+
+  /// The call, with what the op has.
+  template <class Args>
+  Args made() const {
+    Args made{.q = q, .k = k, .v = v, .output_final_state = true};
+    if constexpr (requires { made.beta; }) made.beta = beta;
+    if constexpr (requires { made.a; }) made.a = made.b = k;
+    if constexpr (Args::kOp.gate == fla::GateKind::channel) made.g = gates;
+    if constexpr (Args::kOp.gate == fla::GateKind::token) made.g = scalars;
+    if constexpr (requires { made.layer_idx; }) made.layer_idx = 0.0f, made.num_layers = 2.0f;
+    return made;
+  }
 };
 
 fla::Explanation::Row row_of(const KdaArgs& args, const std::string& function = "kda") {
@@ -84,19 +96,31 @@ TEST(PluginTemplateVerifier, RefusesMoreChannelsThanItHasRoomFor) {
       {.T = 3, .K = 8, .V = 256}, [](KdaArgs&) {}, "requires V<=128, got 256");
 }
 
-TEST(PluginTemplateVerifier, RefusesOptionsThatItDoesNotHave) {
+/// Of those that the op has.
+template <class Args>
+void expect_options_refused() {
   const Call call{.T = 3, .K = 8, .V = 8};
-  const Tensor rates = Tensor::zeros({2}, DType::f32);
-  expect_refusal(
-      call,
-      [&](KdaArgs& args) {
-        args.use_gate_in_kernel = true;
-        args.A_log = rates;
-      },
-      "requires decays as they are: has no use_gate_in_kernel");
-  expect_refusal(
-      call, [](KdaArgs& args) { args.use_beta_sigmoid_in_kernel = true; },
-      "requires beta as it is: has no use_beta_sigmoid_in_kernel");
+  [[maybe_unused]] const Tensor rates = Tensor::zeros({2}, DType::f32);
+  if constexpr (requires(Args args) { args.use_gate_in_kernel; }) {
+    expect_refusal(
+        call,
+        [&](Args& args) {
+          args.use_gate_in_kernel = true;
+          args.A_log = rates;
+        },
+        "requires decays as they are: has no use_gate_in_kernel");
+  }
+  if constexpr (requires(Args args) { args.use_beta_sigmoid_in_kernel; }) {
+    expect_refusal(
+        call, [](Args& args) { args.use_beta_sigmoid_in_kernel = true; },
+        "requires beta as it is: has no use_beta_sigmoid_in_kernel");
+  }
+  if constexpr (requires(Args args) { args.normalize; }) {
+    expect_refusal(
+        call, [](Args& args) { args.normalize = true; }, "requires outputs as they are: has no normalize");
+  }
 }
+
+TEST(PluginTemplateVerifier, RefusesOptionsThatItDoesNotHave) { expect_options_refused<KdaArgs>(); }
 
 }  // namespace

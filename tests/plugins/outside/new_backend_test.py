@@ -80,9 +80,21 @@ class NewBackend(OutsideTest):
         self.assertEqual(self.refusal_of("original", "--op", "kda"),
                          "scripts/new_backend: NAME: 'original' is what the original kernels are called\n")
 
-    def test_op_must_be_one_that_the_template_serves(self):
-        self.assertEqual(self.refusal_of("acme", "--op", "gla"),
-                         "scripts/new_backend: --op: expected an op that the template serves (kda), got 'gla'\n")
+    def test_backend_of_any_op_compiles(self):
+        self.make_tree()
+        ops = re.findall(r"^ *OP\((\w+), ", (SOURCE / "fla/ops/ops.h").read_text(), re.M)
+        self.assertIn("dplr_delta_rule", ops)
+        for op in ops:
+            name = f"my_{op}"
+            output_of(NEW_BACKEND, name, "--op", op, "--into", self.folder)
+            for source in (f"backends/{name}/{op}.cpp", f"tests/backends/{name}/{op}_test.cpp"):
+                if op != "kda":
+                    self.assertNotIn("kda", (self.folder / source).read_text().lower())
+                output_of(CXX, "-std=c++20", *WARNINGS, "-fsyntax-only", "-I", SOURCE, self.folder / source)
+
+    def test_op_must_be_one_of_the_list(self):
+        self.assertRegex(self.refusal_of("acme", "--op", "mix"),
+                         r"^scripts/new_backend: --op: expected one of kda, gated_delta_rule, .*, got 'mix'\n$")
 
     def test_folders_that_exist_are_left_alone(self):
         (self.folder / "acme").mkdir()

@@ -11,9 +11,9 @@ FLA = PREFIX / "bin/fla"
 
 
 class Template(OutsideTest):
-    def make_plugin(self, *options):
+    def make_plugin(self, *options, op="kda"):
         """A new project acme_fast that has been configured; its folder."""
-        output_of(NEW_BACKEND, "acme_fast", "--op", "kda", "--plugin", "--into", self.folder)
+        output_of(NEW_BACKEND, "acme_fast", "--op", op, "--plugin", "--into", self.folder)
         project = self.folder / "acme_fast"
         configure(project, project / "build", *options, prefix=[PREFIX])
         return project
@@ -51,12 +51,18 @@ class Template(OutsideTest):
         self.assertEqual(installed.relative_to(self.folder / "stage").as_posix().split("/", 1)[1],
                          "fla/plugins/libacme_fast.so")
 
+    def test_new_plugin_of_another_op_passes_conformance(self):
+        project = self.make_plugin("-DBUILD_TESTING=OFF", op="gated_delta_rule")
+        output_of("cmake", "--build", project / "build")
+        checked = output_of(FLA, "conformance", "--plugin", project / "build/libacme_fast.so")
+        self.assertIn("gated_delta_rule.acme_fast: passed 16 checks\n", checked)
+
     def test_planted_error_fails_conformance_by_name(self):
         project = self.make_plugin("-DBUILD_TESTING=OFF")
         kernel = project / "kda.cpp"
-        right = "state[i * V + j] += k[i] * u[j]"
+        right = "S[i * V + j] += k * u[j] + b * w[j]"
         self.assertIn(right, kernel.read_text())
-        kernel.write_text(kernel.read_text().replace(right, right + " * 1.001f"))
+        kernel.write_text(kernel.read_text().replace(right, "S[i * V + j] += 1.001f * k * u[j]"))
         output_of("cmake", "--build", project / "build")
         # All 16 are run on the template as it is.
         checks = ["conformance", "--plugin", project / "build/libacme_fast.so", "--check", "golden", "random", "same_bits_twice"]

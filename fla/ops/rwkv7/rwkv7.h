@@ -1,0 +1,78 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fla/core/errors.h"
+#include "fla/ops/dplr_delta_rule/dplr_delta_rule.h"
+
+/// RWKV-7 under its own names: r for q, w for g, and a scale of 1. It is dplr_delta_rule, whose backends,
+/// settings and counters serve it, and whose header has the formula and the rest of the contract.
+namespace fla {
+
+struct Rwkv7Args {
+  TensorView r{};       ///< [B, T, H, K] receptance
+  TensorView w{};       ///< [B, T, HV, K] log-decay of every channel
+  TensorView k{};       ///< [B, T, H, K]
+  TensorView v{};       ///< [B, T, HV, V]
+  TensorView a{}, b{};  ///< [B, T, H, K] what the low-rank part reads, and where it writes that
+  std::optional<float> scale = 1.0f;
+  TensorView initial_state{};  ///< [P, HV, K, V]; state_v_first: [P, HV, V, K]
+  bool output_final_state = false;
+  bool state_v_first = false;
+  TensorView cu_seqlens{}, state_indices{}, state_write_indices{};
+  TensorView out{}, final_state{};
+  Stream stream{};
+  Workspace workspace{};
+};
+
+/// The same call under dplr_delta_rule's names.
+inline DplrDeltaRuleArgs dplr_of(const Rwkv7Args& args) {
+  return {.q = args.r,
+          .k = args.k,
+          .v = args.v,
+          .a = args.a,
+          .b = args.b,
+          .g = args.w,
+          .scale = args.scale,
+          .initial_state = args.initial_state,
+          .output_final_state = args.output_final_state,
+          .state_v_first = args.state_v_first,
+          .cu_seqlens = args.cu_seqlens,
+          .state_indices = args.state_indices,
+          .state_write_indices = args.state_write_indices,
+          .out = args.out,
+          .final_state = args.final_state,
+          .stream = args.stream,
+          .workspace = args.workspace};
+}
+
+namespace recurrence {
+
+/// function(the call), errors under rwkv7's names.
+template <class Function>
+auto as_rwkv7(const Rwkv7Args& args, Function&& function) {
+  try {
+    return function(dplr_of(args));
+  } catch (const InvalidArgument& error) {
+    const std::string& name = error.argument();
+    const std::string_view known = name == "q" ? "r" : name == "g" ? "w" : std::string_view(name);
+    throw InvalidArgument(known, std::string_view(error.what()).substr(name.size() + 2));
+  }
+}
+
+}  // namespace recurrence
+
+inline RecurrenceResult rwkv7(const Rwkv7Args& args) { return recurrence::as_rwkv7(args, &dplr_delta_rule); }
+inline RecurrenceResult chunk_rwkv7(const Rwkv7Args& args) {
+  return recurrence::as_rwkv7(args, &chunk_dplr_delta_rule);
+}
+inline RecurrenceResult fused_recurrent_rwkv7(const Rwkv7Args& args) {
+  return recurrence::as_rwkv7(args, &fused_recurrent_dplr_delta_rule);
+}
+inline std::size_t workspace_size(const Rwkv7Args& args) {
+  return recurrence::as_rwkv7(args, [](const DplrDeltaRuleArgs& call) { return workspace_size(call); });
+}
+
+}  // namespace fla

@@ -1,0 +1,50 @@
+#include "fla/ops/rwkv7/rwkv7.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/core/error_text.h"
+#include "tools/cases/random_case.h"
+#include "tools/conformance/agreement.h"
+
+namespace {
+
+using fla::DplrDeltaRuleArgs;
+using fla::Rwkv7Args;
+
+Rwkv7Args rwkv7_of(const DplrDeltaRuleArgs& args) {
+  return {.r = args.q,
+          .w = args.g,
+          .k = args.k,
+          .v = args.v,
+          .a = args.a,
+          .b = args.b,
+          .initial_state = args.initial_state,
+          .output_final_state = true};
+}
+
+TEST(Rwkv7, IsDplrDeltaRuleWithAScaleOfOne) {
+  const auto made = fla::cases::make_case<DplrDeltaRuleArgs>({.B = 2, .T = 21, .K = 32, .V = 16});
+  DplrDeltaRuleArgs args = made.args;
+  args.scale = 1.0f;
+  const Rwkv7Args call = rwkv7_of(args);
+  using fla::conformance::same_bits;
+  EXPECT_TRUE(same_bits(fla::rwkv7(call), fla::dplr_delta_rule(args)));
+  EXPECT_TRUE(same_bits(fla::chunk_rwkv7(call), fla::chunk_dplr_delta_rule(args)));
+  EXPECT_TRUE(same_bits(fla::fused_recurrent_rwkv7(call), fla::fused_recurrent_dplr_delta_rule(args)));
+  EXPECT_EQ(fla::workspace_size(call), 0u);
+}
+
+TEST(Rwkv7, ErrorsHaveItsNames) {
+  const auto made = fla::cases::make_case<DplrDeltaRuleArgs>({.T = 3, .K = 8, .V = 8});
+  const auto error_of = [&](fla::TensorView Rwkv7Args::*member) {
+    Rwkv7Args call = rwkv7_of(made.args);
+    call.*member = {};
+    return fla_test::error_text<fla::InvalidArgument>([&] { (void)fla::rwkv7(call); });
+  };
+  EXPECT_EQ(error_of(&Rwkv7Args::r).substr(0, 3), "r: ");
+  EXPECT_EQ(error_of(&Rwkv7Args::w).substr(0, 3), "w: ");
+  EXPECT_EQ(error_of(&Rwkv7Args::k).substr(0, 3), "k: ");
+  EXPECT_EQ(error_of(&Rwkv7Args::a).substr(0, 3), "a: ");
+}
+
+}  // namespace
