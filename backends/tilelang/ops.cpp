@@ -1,4 +1,4 @@
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 
 #include <string>
 
@@ -13,14 +13,35 @@
 namespace fla::tilelang {
 namespace {
 
-class TileLangKda final : public KdaBackend {
+Verdict verify_call(const recurrence::Arguments& args) {
+  const Verdict verdict = verify(args, find_cuda_device(args.q.device()));
+  if (!verdict.ok() || args.workspace.data == nullptr) return verdict;
+  return cuda::verify_workspace(args.workspace, workspace(call_of(args, {})));
+}
+
+RecurrenceResult run(const recurrence::Arguments& args) {
+  const Device device = args.q.device();
+  const CurrentDevice current(device.index);
+  const CallWorkspace memory(args.workspace, workspace(call_of(args, {})), device, args.stream);
+  RecurrenceResult result = make_result(args);
+  check_cuda(launch(call_of(args, result), memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
+             "launching tilelang", BackendError::Wrote::nothing);
+  return result;
+}
+
+/// What the backend has whichever op it serves; Backend is the op's class.
+template <class Backend>
+class TileLang : public Backend {
  public:
+  using Args = typename Backend::Args;
+
   BackendInfo info() const override {
     return {
         .name = "tilelang",
         .package = "TileLang",
         .env_var = "FLA_TILELANG",
-        .default_enable = true,
+        // gated_delta_rule: until its results were held against the reference on a GPU.
+        .default_enable = Args::kOp.name == "kda",
         .priority = 4,
         .doc =
             "chunked prefill by kernels written in TileLang and compiled ahead of time, bf16 and f16, K=64, "
@@ -33,32 +54,30 @@ class TileLangKda final : public KdaBackend {
     return cuda::available_on(kDevices);
   }
 
-  std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
+  std::size_t workspace_size(std::string_view, const Args& args) const override {
     return workspace(call_of(args, {}));
   }
 
-  std::string route(std::string_view, const KdaArgs& args) const override {
+  std::string route(std::string_view, const Args& args) const override {
     return instances_of(call_of(args, {}));
-  }
-
-  Verdict chunk_kda_verifier(const KdaArgs& args) const override {
-    const Verdict verdict = verify(args, find_cuda_device(args.q.device()));
-    if (!verdict.ok() || args.workspace.data == nullptr) return verdict;
-    return cuda::verify_workspace(args.workspace, workspace(call_of(args, {})));
-  }
-
-  KdaResult chunk_kda(const KdaArgs& args) override {
-    const Device device = args.q.device();
-    const CurrentDevice current(device.index);
-    const CallWorkspace memory(args.workspace, workspace(call_of(args, {})), device, args.stream);
-    KdaResult result = make_result(args);
-    check_cuda(launch(call_of(args, result), memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
-               "launching tilelang", BackendError::Wrote::nothing);
-    return result;
   }
 };
 
-FLA_REGISTER_BACKEND(kda, tilelang, TileLangKda);
+#define FLA_TILELANG(OP, NAME)                                             \
+  class TileLang##NAME final : public TileLang<NAME##Backend> {            \
+   public:                                                                 \
+    Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { \
+      return verify_call(recurrence::arguments_of(args));                  \
+    }                                                                      \
+    RecurrenceResult chunk_##OP(const NAME##Args& args) override {         \
+      return run(recurrence::arguments_of(args));                          \
+    }                                                                      \
+  };                                                                       \
+  FLA_REGISTER_BACKEND(OP, tilelang, TileLang##NAME)
+
+FLA_TILELANG(kda, Kda);
+// The same kernels: a gate a token is one whose channels lie no elements apart.
+FLA_TILELANG(gated_delta_rule, GatedDeltaRule);
 
 }  // namespace
 }  // namespace fla::tilelang

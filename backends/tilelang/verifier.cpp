@@ -23,7 +23,7 @@ Verdict verify_rows(const char* name, const TensorView& rows) {
   return accept();
 }
 
-Verdict verify_dtypes(const KdaArgs& args) {
+Verdict verify_dtypes(const recurrence::Arguments& args) {
   FLA_VERIFY(cuda::verify_16_bits(args));
   const auto verify_parameter = [&](const char* name, const TensorView& tensor) {
     return cuda::verify_dtype_of_q(name, tensor, args.q.dtype());
@@ -37,9 +37,12 @@ Verdict verify_dtypes(const KdaArgs& args) {
   return cuda::verify_f32_states(args);
 }
 
-Verdict verify_sizes(const KdaArgs& args) {
-  const RecurrenceSizes sizes = sizes_of(args);
+Verdict verify_sizes(const recurrence::Arguments& args) {
   const bool packed = args.cu_seqlens.defined();
+  const struct {
+    std::int64_t T, HV, K, V, N;
+  } sizes{args.q.size(1), args.v.size(2), args.q.size(3), args.v.size(3),
+          packed ? args.cu_seqlens.size(0) - 1 : args.q.size(0)};
   FLA_REFUSE_IF(sizes.K != 64 && sizes.K != 128 && sizes.K != 256, "requires K=64, K=128 or K=256, got {}",
                 sizes.K);
   FLA_REFUSE_IF(sizes.V % kColumns != 0, "requires a V that is a multiple of 64, got {}", sizes.V);
@@ -60,7 +63,7 @@ Verdict verify_sizes(const KdaArgs& args) {
 
 }  // namespace
 
-Verdict verify(const KdaArgs& args, const CudaDevice* device) {
+Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
   FLA_VERIFY(verify_sizes(args));
   FLA_VERIFY(verify_dtypes(args));

@@ -61,6 +61,33 @@ TEST_P(TileLangData, IsWithinTheBarsInEveryInstance) {
   }
 }
 
+TEST_P(TileLangData, IsWithinTheBarsWithAGateAToken) {
+  const fla::ScopedPolicy required(
+      {.enable = {{"tilelang", true}}, .require = {{"gated_delta_rule", "tilelang"}}});
+  for (const KdaSpec& like : specs_of_instances(200)) {
+    const auto made = fla::cases::make_case<fla::GatedDeltaRuleArgs>({.B = like.B,
+                                                                      .T = like.T,
+                                                                      .H = like.H,
+                                                                      .HV = like.HV,
+                                                                      .K = like.K,
+                                                                      .V = like.V,
+                                                                      .lengths = like.lengths,
+                                                                      .dtype = like.dtype,
+                                                                      .gate_dtype = like.gate_dtype,
+                                                                      .data = GetParam()});
+    fla::conformance::DeviceCall call(made.args, fla_test::kGpu);
+    const fla::RecurrenceResult result = call.bring_back(fla::chunk_gated_delta_rule(call.args()));
+    EXPECT_EQ(call.damage(), "");
+    const fla::cases::Errors errors = fla::cases::errors_of(result, fla::cases::reference_of(made.args));
+    const bool repeated = GetParam() == DataKind::repeated_keys;
+    EXPECT_LE(errors.o, repeated                    ? 5e-3
+                        : like.dtype == DType::bf16 ? 2.5e-3
+                                                    : 1e-3)
+        << fla::conformance::describe(made.args);
+    EXPECT_LE(errors.final_state, repeated ? 5e-3 : 1e-3) << fla::conformance::describe(made.args);
+  }
+}
+
 TEST_P(TileLangData, IsWithinTheBarsInEveryInstanceWithEitherGateInTheKernel) {
   for (KdaSpec spec : specs_of_instances(150)) {
     spec.data = GetParam();

@@ -28,7 +28,8 @@ using fla::cases::make_kda_case;
 using fla::tilelang::emulated::Schedule;
 
 /// The result of a call of tensors on the CPU, in a workspace full of NaNs.
-KdaResult emulated(const KdaArgs& args, const Schedule& schedule = {}) {
+template <class Args>
+KdaResult emulated(const Args& args, const Schedule& schedule = {}) {
   fla::tilelang::emulated::set_schedule(schedule);
   KdaResult result = fla::make_result(args);
   fla::RecurrenceCall call = fla::call_of(args, result);
@@ -81,6 +82,30 @@ class EmulatedTileLang : public testing::TestWithParam<Instances> {
     return spec;
   }
 };
+
+TEST_P(EmulatedTileLang, ServesAGateAToken) {
+  fla::cases::CaseSpec<fla::GatedDeltaRuleArgs> spec{
+      .B = 2, .T = 130, .H = 1, .HV = 2, .K = GetParam().K, .V = 64, .dtype = GetParam().dtype};
+  if (GetParam().packed) spec.lengths = {70, 0, 1, 64, 0};
+  const auto expect = [&](const char* what) {
+    const auto made = fla::cases::make_case(spec);
+    const fla::cases::Errors errors =
+        fla::cases::errors_of(emulated(made.args), fla::cases::reference_of(made.args));
+    EXPECT_LE(errors.o, spec.dtype == DType::bf16 ? 2.5e-3 : 1e-3) << what;
+    EXPECT_LE(errors.final_state, 1e-3) << what;
+  };
+  for (const DataKind data : {DataKind::random, DataKind::slow, DataKind::strong, DataKind::resets}) {
+    spec.data = data;
+    expect("gates given");
+  }
+  spec.data = DataKind::random;
+  spec.options.use_gate_in_kernel = spec.options.use_qk_l2norm_in_kernel =
+      spec.options.use_beta_sigmoid_in_kernel = true;
+  expect("a gate in the kernel");
+  spec.options.lower_bound = -5.0f;
+  spec.gate_dtype = spec.dtype;
+  expect("a bounded gate in the kernel");
+}
 
 TEST_P(EmulatedTileLang, IsRightOnEveryKindOfData) {
   for (const DataKind data : fla::cases::kAllDataKinds) {
