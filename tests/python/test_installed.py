@@ -54,6 +54,8 @@ def test_the_module_works(python):
 def test_the_package_has_stubs_and_says_so(site):
     assert (site / "fla_cpp/py.typed").is_file()
     assert "def chunk_kda(" in (site / "fla_cpp/__init__.pyi").read_text()
+    paths = (site / "fla_cpp/ops/gated_delta_rule.pyi").read_text()
+    assert "from fla_cpp import chunk_gated_delta_rule as chunk_gated_delta_rule\n" in paths
 
 
 def test_every_python_file_is_installed(site):

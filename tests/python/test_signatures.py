@@ -2,6 +2,7 @@
 flash-linear-attention."""
 
 import ast
+import importlib
 import inspect
 from pathlib import Path
 
@@ -110,6 +111,18 @@ def assert_is_there(owner, name, node):
 @pytest.mark.parametrize("name, node", list(public(stubs())), ids=lambda value: value if isinstance(value, str) else "")
 def test_what_the_stubs_declare_is_there(name, node):
     assert_is_there(fla_cpp, name, node)
+
+
+def test_the_stubs_of_paths_are_what_the_paths_have():
+    (folder,) = [Path(folder) / "ops" for folder in fla_cpp.__path__]
+    found = {path.stem for path in folder.glob("*.pyi")}
+    assert {"__init__", "kda", "gated_delta_rule", "generalized_delta_rule", "rwkv7"} <= found
+    for path in folder.glob("*.pyi"):
+        module = importlib.import_module("fla_cpp.ops" + ("" if path.stem == "__init__" else f".{path.stem}"))
+        names = [alias.name for node in ast.parse(path.read_text()).body for alias in node.names]
+        assert names
+        for name in names:
+            assert getattr(module, name) is getattr(fla_cpp, name)
 
 
 def test_types_of_results_are_those_of_the_stubs():

@@ -109,6 +109,16 @@ KEYWORDS = {
 KEYWORDS["kda"] = KEYWORDS["chunk_kda"]
 
 
+# Where flash-linear-attention keeps an op under another name as well.
+_OTHER_PATHS = {"dplr_delta_rule": "generalized_delta_rule"}
+
+
+def paths_of(function):
+    """The modules of fla_cpp.ops that have a function: its op's, and where else it is looked for."""
+    op = function.removeprefix("chunk_").removeprefix("fused_recurrent_")
+    return [op] + [path for path in [_OTHER_PATHS.get(op)] if path]
+
+
 def with_aliases(functions):
     """The extension's functions, and those that are called otherwise; `target` is the name of the one that runs."""
     functions = [function | {"target": function["name"]} for function in functions]

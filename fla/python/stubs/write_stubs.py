@@ -37,10 +37,26 @@ def stub(function):
     )
 
 
+def write_paths(functions, folder):
+    """Of fla_cpp.ops: a file a path, with the functions that are found under it."""
+    folder.mkdir(exist_ok=True)
+    paths = {}
+    for name in (function["name"] for function in functions):
+        for path in _compatibility.paths_of(name):
+            paths.setdefault(path, []).append(name)
+    for path, names in paths.items():
+        lines = [f"from fla_cpp import {name} as {name}\n" for name in names]
+        (folder / f"{path}.pyi").write_text("".join(lines))
+    named = sorted({name for names in paths.values() for name in names if name not in paths})
+    lines = [f"from fla_cpp import {name} as {name}\n" for name in named]
+    (folder / "__init__.pyi").write_text("".join(lines))
+
+
 def main():
     template, output = map(Path, sys.argv[1:])
-    functions = "\n".join(map(stub, _compatibility.with_aliases(_fla_cpp.functions())))
-    output.write_text(template.read_text().replace("@functions@", functions))
+    functions = _compatibility.with_aliases(_fla_cpp.functions())
+    write_paths(functions, output.parent / "ops")
+    output.write_text(template.read_text().replace("@functions@", "\n".join(map(stub, functions))))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,7 @@ import sys
 import types
 
 import fla_cpp
-from fla_cpp import _fla_cpp
-
-_PATHS = {"dplr_delta_rule": "generalized_delta_rule"}  # where that library keeps an op under another name
+from fla_cpp import _compatibility, _fla_cpp
 
 
 class _Ops(types.ModuleType):
@@ -20,14 +18,14 @@ class _Ops(types.ModuleType):
 def _fill():
     package = sys.modules[__name__]
     package.__class__ = _Ops
-    for name, function in fla_cpp._functions.items():
-        op = name.removeprefix("chunk_").removeprefix("fused_recurrent_")
-        if name != op:  # a front door would hide its op's module
+    for name in fla_cpp._functions:
+        paths = _compatibility.paths_of(name)
+        if name not in paths:  # a front door would hide its op's module
             setattr(package, name, getattr(fla_cpp, name))
-        for path in {op, _PATHS.get(op, op)}:
+        for path in paths:
             module = f"{__name__}.{path}"
             if module not in sys.modules:
-                sys.modules[module] = types.ModuleType(module, f"{op} of fla_cpp.")
+                sys.modules[module] = types.ModuleType(module, f"{paths[0]} of fla_cpp.")
                 setattr(package, path, sys.modules[module])
             setattr(sys.modules[module], name, getattr(fla_cpp, name))
 
