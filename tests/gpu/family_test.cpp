@@ -10,7 +10,7 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/dispatch/observe/explain.h"
-#include "tests/gpu/gpu.h"
+#include "tests/gpu/gpu_agreement.h"
 #include "tests/ops/recurrence/family_inputs.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
@@ -37,8 +37,6 @@ struct Way {
   Function<Args> run;
 };
 
-double bar_of(DType dtype) { return dtype == DType::bf16 ? 4e-3 : dtype == DType::f16 ? 1e-3 : 2e-5; }
-
 template <class Args>
 void expect_reference(const Args& host, const std::vector<Way<Args>>& ways, const std::string& what) {
   using fla::conformance::DeviceIndices;
@@ -51,7 +49,7 @@ void expect_reference(const Args& host, const std::vector<Way<Args>>& ways, cons
       const fla::RecurrenceResult result = call.bring_back(way.run(call.args()));
       EXPECT_EQ(call.damage(), "") << who;
       const cases::Errors errors = cases::errors_of(result, reference);
-      const double bar = bar_of(host.q.dtype());
+      const double bar = fla_test::bar_of_inputs(host.q.dtype());
       EXPECT_LE(errors.o, bar) << who;
       const bool rounded = result.final_state.defined() && result.final_state.dtype() == DType::bf16;
       EXPECT_LE(errors.final_state, rounded ? 4e-3 : std::min(bar, 1e-3)) << who;

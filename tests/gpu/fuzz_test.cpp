@@ -20,12 +20,6 @@ using fla_test::kGpu;
 
 constexpr int kParts = 8, kCallsOfAPart = 500;
 
-constexpr std::string_view kOps[] = {
-#define FLA_OP(NAME, ARGS) #NAME,
-    FLA_RECURRENCE_OPS(FLA_OP)
-#undef FLA_OP
-};
-
 /// What is wrong with a call on the GPU; empty where nothing is.
 template <class Args>
 std::string run_one(fla::cases::Random& random) {
@@ -59,7 +53,8 @@ class FuzzOnGpu : public fla_test::OnGpu<testing::TestWithParam<int>> {};
 TEST_P(FuzzOnGpu, AgreesWithTheOriginalKernelOnTheCpu) {
   for (int i = 0; i < kCallsOfAPart; ++i) {
     fla::cases::Random random(static_cast<std::uint64_t>(GetParam()) << 32 | static_cast<std::uint64_t>(i));
-    const std::string_view op = kOps[random.between(0, std::size(kOps) - 1)];
+    const std::string_view op =
+        fla::cases::kOpNames[static_cast<std::size_t>(random.between(0, fla::cases::kOpNames.size() - 1))];
     const std::string wrong =
         fla::cases::with_op(op, [&]<class Args>(std::type_identity<Args>) { return run_one<Args>(random); });
     ASSERT_EQ(wrong, "") << "call " << i << " of part " << GetParam();

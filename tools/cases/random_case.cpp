@@ -116,19 +116,8 @@ class Builder {
   static constexpr bool kHasBeta = requires(Args args) { args.beta; };
   static constexpr bool kHasPair = requires(Args args) { args.a; };
 
-  bool norm_in_kernel() const {
-    if constexpr (requires(Args args) { args.use_qk_l2norm_in_kernel; })
-      return made_.args.use_qk_l2norm_in_kernel;
-    return false;
-  }
-  bool gate_in_kernel() const {
-    if constexpr (requires(Args args) { args.use_gate_in_kernel; }) return made_.args.use_gate_in_kernel;
-    return false;
-  }
-  bool normalizes() const {
-    if constexpr (requires(Args args) { args.normalize; }) return made_.args.normalize;
-    return false;
-  }
+  /// With the options that the op does not have as well.
+  recurrence::Arguments options() const { return recurrence::arguments_of(made_.args); }
 
   /// q, k, v, g, beta, a, b: each in memory of its own, or neighbours in one row a token as a fused
   /// projection leaves them.
@@ -185,9 +174,10 @@ class Builder {
 
   void fill_qkv() {
     const bool repeat = spec_.data == DataKind::repeated_keys;
+    const bool positive = options().normalize, unit_rows = !options().use_qk_l2norm_in_kernel;
     const auto normal_row = [&](std::int64_t, std::int64_t, std::vector<float>& row) {
-      for (float& x : row) x = normalizes() ? std::fabs(random_.normal()) : random_.normal();
-      if (!norm_in_kernel()) normalise(row);
+      for (float& x : row) x = positive ? std::fabs(random_.normal()) : random_.normal();
+      if (unit_rows) normalise(row);
     };
     fill_rows(made_.args.q, normal_row);
     std::vector<std::vector<float>> first(static_cast<std::size_t>(spec_.H));
@@ -209,9 +199,9 @@ class Builder {
     Args& args = made_.args;
     const bool repeat = spec_.data == DataKind::repeated_keys;
     if constexpr (kHasGate) {
+      const bool raw = options().use_gate_in_kernel;
       const auto gate = [&](std::size_t channel) {
-        return gate_in_kernel() ? raw_gate(spec_.data, channel, random_)
-                                : decay(spec_.data, channel, random_);
+        return raw ? raw_gate(spec_.data, channel, random_) : decay(spec_.data, channel, random_);
       };
       if constexpr (kHasHeadGate) {
         if (spec_.head_gates) {
@@ -226,11 +216,9 @@ class Builder {
       }
     }
     if constexpr (kHasBeta) {
+      const bool raw_beta = options().use_beta_sigmoid_in_kernel;
       fill_rows(args.beta, [&](std::int64_t, std::int64_t, std::vector<float>& row) {
         const float raw = repeat ? 30.0f : random_.normal();  // the sigmoid of 30 is 1
-        bool raw_beta = false;
-        if constexpr (requires { args.use_beta_sigmoid_in_kernel; })
-          raw_beta = args.use_beta_sigmoid_in_kernel;
         row[0] = raw_beta ? raw : repeat ? 1.0f : sigmoid(raw);
       });
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,16 +30,23 @@ struct Functions;
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 
+/// The names of the family's ops.
+inline constexpr auto kOpNames = std::to_array<std::string_view>({
+#define FLA_OP(NAME, ARGS) #NAME,
+    FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+});
+
 /// body(std::type_identity<Args>), Args the arguments of the family's op of that name. Throws
 /// InvalidArgument, naming those that there are.
 template <class Body>
 decltype(auto) with_op(std::string_view name, Body&& body) {
-  std::string names;
-#define FLA_OP(NAME, ARGS)                                    \
-  if (name == #NAME) return body(std::type_identity<ARGS>{}); \
-  names += (names.empty() ? "" : ", ") + std::string(#NAME);
+#define FLA_OP(NAME, ARGS) \
+  if (name == #NAME) return body(std::type_identity<ARGS>{});
   FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
+  std::string names;
+  for (const std::string_view each : kOpNames) names += (names.empty() ? "" : ", ") + std::string(each);
   throw InvalidArgument("op", "expected one of " + names + ", got '" + std::string(name) + "'");
 }
 

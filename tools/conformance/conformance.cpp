@@ -108,11 +108,11 @@ std::string Report::text() const {
 }
 
 std::span<const std::string_view> ops_with_checks() {
-  static constexpr std::array names = std::to_array<std::string_view>({"common",
-#define FLA_OP(NAME, ARGS) #NAME,
-                                                                       FLA_RECURRENCE_OPS(FLA_OP)
-#undef FLA_OP
-  });
+  static constexpr auto names = [] {
+    std::array<std::string_view, 1 + cases::kOpNames.size()> all{"common"};
+    std::ranges::copy(cases::kOpNames, all.begin() + 1);
+    return all;
+  }();
   return names;
 }
 

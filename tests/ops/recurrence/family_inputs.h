@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "fla/core/half.h"
 #include "fla/ops/ops.h"
+#include "tools/cases/accuracy.h"
 #include "tools/cases/random.h"
 
 namespace fla_test {
@@ -16,14 +16,8 @@ inline fla::Tensor filled(std::vector<std::int64_t> shape, fla::DType dtype, std
                           float high) {
   fla::Tensor tensor = fla::Tensor::empty(shape, dtype);
   fla::cases::Random random(seed);
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    const float x = low + (high - low) * random.uniform();
-    switch (dtype) {
-      case fla::DType::bf16: tensor.as<fla::bf16>()[i] = fla::from_float<fla::bf16>(x); break;
-      case fla::DType::f16: tensor.as<fla::f16>()[i] = fla::from_float<fla::f16>(x); break;
-      default: tensor.as<float>()[i] = x;
-    }
-  }
+  for (std::int64_t i = 0; i < tensor.numel(); ++i)
+    fla::cases::store(tensor, i, static_cast<double>(low + (high - low) * random.uniform()));
   return tensor;
 }
 

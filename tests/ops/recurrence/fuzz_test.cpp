@@ -119,12 +119,6 @@ Outcome run_one(fla::cases::Random& random) {
   return outcome;
 }
 
-constexpr std::string_view kOps[] = {
-#define FLA_OP(NAME, ARGS) #NAME,
-    FLA_RECURRENCE_OPS(FLA_OP)
-#undef FLA_OP
-};
-
 class Fuzz : public testing::TestWithParam<int> {
  protected:
   void SetUp() override { fla::set_num_threads(GetParam() % 5 == 4 ? 2 : 1); }
@@ -137,7 +131,8 @@ TEST_P(Fuzz, AgreesWithTheOriginalKernelAndRefusesBadCalls) {
   std::int64_t good = 0, bad = 0;
   for (std::int64_t i = only < 0 ? 0 : only; i < (only < 0 ? count : only + 1); ++i) {
     fla::cases::Random random(static_cast<std::uint64_t>(GetParam()) << 32 | static_cast<std::uint64_t>(i));
-    const std::string_view op = kOps[random.between(0, std::size(kOps) - 1)];
+    const std::string_view op =
+        fla::cases::kOpNames[static_cast<std::size_t>(random.between(0, fla::cases::kOpNames.size() - 1))];
     const Outcome outcome =
         fla::cases::with_op(op, [&]<class Args>(std::type_identity<Args>) { return run_one<Args>(random); });
     ++(outcome.good ? good : bad);

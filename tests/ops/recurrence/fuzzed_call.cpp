@@ -133,12 +133,6 @@ std::vector<std::int64_t> FuzzedCall<Args>::shape_of(const Argument& argument) {
 }
 
 template <fla::RecurrenceArgs Args>
-bool FuzzedCall<Args>::gate_in_kernel() const {
-  if constexpr (requires { args_.use_gate_in_kernel; }) return args_.use_gate_in_kernel;
-  return false;
-}
-
-template <fla::RecurrenceArgs Args>
 void FuzzedCall<Args>::fill(const Argument& argument, const TensorView& tensor) {
   if (argument.names_slots()) {
     for (std::size_t n = 0; n < slots_.size(); ++n) {
@@ -160,11 +154,10 @@ void FuzzedCall<Args>::fill(const Argument& argument, const TensorView& tensor) 
   // Rows of about unit length, so that the recurrence does not blow up; log-decays are negative.
   const double width =
       tensor.rank() == 0 ? 1 : static_cast<double>(std::max<std::int64_t>(tensor.size(tensor.rank() - 1), 1));
-  const bool decay = (argument.name == "g" && !gate_in_kernel()) || argument.name == "g_gamma";
-  bool positive = decay;
-  // What is divided by sums of products says nothing where those are about 0.
-  if constexpr (requires { args_.normalize; })
-    positive |= args_.normalize && (argument.name == "q" || argument.name == "k");
+  const fla::recurrence::Arguments all = fla::recurrence::arguments_of(args_);
+  const bool decay = (argument.name == "g" && !all.use_gate_in_kernel) || argument.name == "g_gamma";
+  // Outputs that are divided by sums of products: a sum of about 0 says nothing.
+  const bool key = argument.name == "q" || argument.name == "k", positive = decay || (all.normalize && key);
   const bool pair = argument.name == "a" || argument.name == "b";  // of less than that together
   const double size = decay ? (strong_decay_ ? -90 : -1) : (pair ? 0.7 : 1.5) / std::sqrt(width);
   fla::conformance::for_each_offset(tensor, [&](std::int64_t offset) {
@@ -185,13 +178,19 @@ void FuzzedCall<Args>::place_inputs() {
       if (argument.name == "g_gamma") there = !args_.g.defined();
     }
     if (!there) continue;
-    const std::vector<std::int64_t> shape = shape_of(argument);
-    LaidOut placed(shape, any_dtype(argument.dtypes), any_layout(static_cast<int>(shape.size())));
-    fill(argument, placed);
-    placed.remember();
-    tensor_of(argument, args_) = placed.view();
-    inputs_.push_back(std::move(placed));
+    place_input(argument);
   }
+}
+
+template <fla::RecurrenceArgs Args>
+void FuzzedCall<Args>::place_input(const Argument& argument) {
+  const std::vector<std::int64_t> shape = shape_of(argument);
+  const DType dtype = any_dtype(argument.dtypes);
+  LaidOut placed(shape, dtype, any_layout(static_cast<int>(shape.size())));
+  fill(argument, placed);
+  placed.remember();
+  tensor_of(argument, args_) = placed.view();
+  inputs_.push_back(std::move(placed));
 }
 
 /// Options that do not go together are told by the validation itself: it names the argument, which is given
@@ -213,12 +212,7 @@ void FuzzedCall<Args>::mend() {
       } else if (argument.names_slots()) {  // of nothing so far
         choose_output(*fla::find_argument(Args::arguments(), "final_state"));
       } else {
-        const std::vector<std::int64_t> shape = shape_of(argument);
-        LaidOut placed(shape, any_dtype(argument.dtypes));
-        fill(argument, placed);
-        placed.remember();
-        tensor_of(argument, args_) = placed.view();
-        inputs_.push_back(std::move(placed));
+        place_input(argument);
       }
     }
   }

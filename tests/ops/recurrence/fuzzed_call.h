@@ -44,6 +44,7 @@ class FuzzedCall {
 
   void choose_options();
   void place_inputs();
+  void place_input(const fla::Argument& argument);
   void choose_outputs();
   void choose_output(const fla::Argument& argument);
   fla::conformance::Layout any_layout(int rank);
@@ -51,7 +52,6 @@ class FuzzedCall {
   std::vector<std::int64_t> shape_of(const fla::Argument& argument);
   void fill(const fla::Argument& argument, const fla::TensorView& tensor);
   void choose_slots();
-  bool gate_in_kernel() const;
   void mend();
 
   fla::cases::Random& random_;
