@@ -258,7 +258,7 @@ HWY_NOINLINE void scan_gates(DF d, const TokenReader& reader, std::int64_t first
   }
 }
 
-// Rows of one gate for all channels, for those who read all of them.
+// Copies a gate that all channels share to every channel of its row.
 HWY_NOINLINE void widen_rows(DF d, const Gates& gates, int count, std::size_t channels) {
   if (!gates.scalar) return;
   for (int i = 0; i < count; ++i) {
@@ -270,7 +270,7 @@ HWY_NOINLINE void widen_rows(DF d, const Gates& gates, int count, std::size_t ch
 
 // ---- Operands of a chunk, the fast way
 
-// By a factor of a channel's own, where channels have such.
+// Times a factor per channel, unless all channels share one gate.
 template <bool kScalar>
 HWY_INLINE VF by_channel(VF scaled, VF factor) {
   if constexpr (kScalar) {

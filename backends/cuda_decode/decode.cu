@@ -13,7 +13,7 @@
 ///     S <- diag(d) S      u = beta (v - k^T S)      S <- S + k u^T      o = q^T S = q^T (d S) + (q^T k) u
 ///
 /// The last form needs no sum over the new state, so both sums are taken in one pass over the old one. With
-/// Rule::additive u is v. With Rule::low_rank the sum that is not q's is w = a^T S, of the old state, and
+/// Rule::additive u is v. With Rule::low_rank the second sum is w = a^T S over the old state, and
 /// S <- diag(d) S + k v^T + b w^T.
 ///
 ///     block    16 KiB of one head's state: all keys of some values; 128 threads, all loads under way at once
@@ -95,7 +95,8 @@ constexpr int kSums = 4;
 
 template <int K, int tile>
 struct TokenMemory {
-  // q and k without norm or scale; qd times the decay. x: the factor of the other sum, kd or a.
+  // q and k without norm or scale; qd times the decay. x: the vector of the second sum, k times the decay or
+  // a.
   alignas(16) float qd[K], x[K], k[K], d[K];
   alignas(16) float v[tile];
   float sums[kSums][kWarps];  // q^T q, k^T k, q^T k, and with Rule::low_rank q^T b, a warp's share
@@ -283,7 +284,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
   const Factors factors = vectors.finish(call, head, memory);
   const bool writes = call.final_state.data && slots.write >= 0;
   const float x_factor = low_rank ? 1 : factors.k;
-  // What is added to the state beside k: of the sum with x, and of the value.
+  // What a token adds to the state: k u^T + b w^T.
   struct Added {
     float u, w;  ///< times k, times b
   };

@@ -17,7 +17,7 @@ bool fits(std::int64_t size, std::int64_t stride) {
   return size <= 1 || (stride >= 0 && stride <= std::numeric_limits<std::uint32_t>::max());
 }
 
-/// Of every axis but that of tokens, of which there is one.
+/// Checks every axis except tokens, of which there is one.
 Verdict verify_strides(const char* name, const TensorView& tensor) {
   for (int axis = 0; axis < tensor.rank(); ++axis) {
     FLA_REFUSE_IF((axis != 1 || tensor.rank() < 3) && !fits(tensor.size(axis), tensor.stride(axis)),

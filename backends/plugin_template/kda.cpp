@@ -9,10 +9,10 @@
 #include "fla/ops/recurrence/call_of.h"
 
 /// The recurrence of fla/ops/kda/kda.h, token by token in f32: the place to put a better kernel. It reads the
-/// lowered call (fla/ops/recurrence/call.h), which says the same of every op of the family: pointers,
-/// strides, what decays the state and what a token adds to it. One task a sequence and value head; a task
-/// keeps its state in scratch memory and writes it once, at the end, so that a state that is updated in place
-/// is the old one until then.
+/// lowered call (fla/ops/recurrence/call.h), which describes every op of the family in the same way:
+/// pointers, strides, what decays the state and what a token adds to it. One task a sequence and value head;
+/// a task keeps its state in scratch memory and writes it once, at the end, so that a state that is updated
+/// in place is the old one until then.
 namespace fla {
 namespace {
 

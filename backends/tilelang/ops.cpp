@@ -40,7 +40,7 @@ class TileLang : public Backend {
         .name = "tilelang",
         .package = "TileLang",
         .env_var = "FLA_TILELANG",
-        // gated_delta_rule: until its results were held against the reference on a GPU.
+        // gated_delta_rule stays off until its GPU tests have run.
         .default_enable = Args::kOp.name == "kda",
         .priority = 4,
         .doc =
@@ -76,7 +76,7 @@ class TileLang : public Backend {
   FLA_REGISTER_BACKEND(OP, tilelang, TileLang##NAME)
 
 FLA_TILELANG(kda, Kda);
-// The same kernels: a gate a token is one whose channels lie no elements apart.
+// The same kernels serve it: a gate per token has channel stride 0.
 FLA_TILELANG(gated_delta_rule, GatedDeltaRule);
 
 }  // namespace

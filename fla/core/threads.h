@@ -18,8 +18,8 @@ FLA_API int num_threads();
 /// is negative or above kMaxThreads.
 FLA_API void set_num_threads(int count);
 
-/// How many of them so much work, in operations of arithmetic, is worth: one that gets less than it takes to
-/// wake it, some 4 us, makes a call slower. At least 1.
+/// How many threads to use for so many arithmetic operations. Waking a thread takes about 4 us, so each gets
+/// at least that much work. At least 1, at most num_threads().
 FLA_API int threads_worth(double operations);
 
 namespace detail {
@@ -43,7 +43,7 @@ void parallel_for(std::int64_t tasks, int threads, Body&& body) {
       const_cast<void*>(static_cast<const void*>(&body)));
 }
 
-/// On up to num_threads() of them.
+/// The same on up to num_threads() threads.
 template <class Body>
 void parallel_for(std::int64_t tasks, Body&& body) {
   parallel_for(tasks, num_threads(), body);

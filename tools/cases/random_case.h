@@ -31,7 +31,7 @@ std::optional<DataKind> data_kind_from_name(std::string_view name);
 template <RecurrenceArgs Args>
 struct CaseSpec {
   std::int64_t B = 1, T = 64, H = 2, HV = 0, K = 64, V = 64;  ///< HV = 0: as many as H
-  /// Of packed sequences; then B is 1 and T is their sum. (0): gcc 12 fails inside on {} in a template.
+  /// Of packed sequences; then B is 1 and T is their sum. gcc 12 crashes on {} in its place.
   std::vector<std::int64_t> lengths = std::vector<std::int64_t>(0);
   DType dtype = DType::f32;       ///< of q, k, v, a, b
   DType gate_dtype = DType::f32;  ///< of g, g_gamma and beta
@@ -51,7 +51,7 @@ struct CaseSpec {
       false;  ///< q, k, v, g, beta, a and b are slices of one row a token where dtypes allow it
   /// Numbers and flags of the call; its tensors are not looked at. g is raw with use_gate_in_kernel, and beta
   /// with use_beta_sigmoid_in_kernel; q and k are normalised already without use_qk_l2norm_in_kernel, and
-  /// not negative with normalize. An op of layers is of the second of four where options do not say.
+  /// not negative with normalize. layer_idx and num_layers are 1 and 4 if left out.
   Args options{.output_final_state = true};
   std::uint64_t seed = 1;
 };

@@ -244,7 +244,7 @@ void DeviceCalls<Args>::make_samples() {
     const auto at = static_cast<std::size_t>(s);
     const auto& [alone, decay] = heads_brought[at];
     RecurrenceCall call = call_of(alone, {});
-    if (call.gate_kind == GateKind::head) {  // it follows from the head's number, which is another one here
+    if (call.gate_kind == GateKind::head) {  // the decay depends on the head's index, which is 0 here
       call.g = {.data = const_cast<float*>(&decay)};
       call.head_gate = HeadGate::given;
     }

@@ -58,7 +58,7 @@ class DeviceCalls {
   /// [begin, end) of one head as a tensor [1, tokens, 1, channels] or [1, tokens, 1] on the host.
   Tensor bring_rows(const TensorView& tensor, const Sequence& tokens, std::int64_t head) const;
   Tensor bring_state(const TensorView& tensor, std::int64_t sequence, std::int64_t head) const;
-  /// What there is to know of a sample, as a call of one head.
+  /// A sample as a call of one head.
   struct BroughtHead {
     Args args;
     float decay;  ///< of a head whose call has no gate

@@ -162,7 +162,7 @@ SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, D
     argument.tensor(args) = call.memory.back().view();
   };
 
-  // Of an op of layers, the first of one.
+  // layer_idx and num_layers are 0 and 1 if left out.
   for (const auto& [name, value] : {std::pair{"layer_idx", 0.0f}, {"num_layers", 1.0f}}) {
     const Argument* argument = find_argument(op.arguments, name);
     if (argument != nullptr && !argument->number(args)) argument->number(args) = value;
@@ -170,7 +170,7 @@ SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, D
   const auto named = [&](const Argument& argument) {
     return std::ranges::find(with, argument.name, &OptionalTensor::name) != with.end();
   };
-  // Of two arguments of which a call has either, the first one unless one is named.
+  // Of arguments that exclude each other, the first is given unless `with` names one.
   const bool one_named = std::ranges::any_of(
       op.arguments, [&](const Argument& each) { return each.need == Need::either && named(each); });
   bool either = !one_named;

@@ -96,7 +96,7 @@ TEST(PluginTemplateVerifier, RefusesMoreChannelsThanItHasRoomFor) {
       {.T = 3, .K = 8, .V = 256}, [](KdaArgs&) {}, "requires V<=128, got 256");
 }
 
-/// Of those that the op has.
+/// Expects a refusal for each unsupported option that the op has.
 template <class Args>
 void expect_options_refused() {
   const Call call{.T = 3, .K = 8, .V = 8};

@@ -57,7 +57,7 @@ DEFAULTS = {
     "fused_recurrent_rwkv7": {"output_final_state": "True"},
 }
 
-# Functions that are others under names of their own, for them and for some of their arguments.
+# Aliases: the function that runs, and the arguments that have other names.
 ALIASES = {
     f"{prefix}rwkv7": (f"{prefix}dplr_delta_rule", {"q": "r", "g": "w"})
     for prefix in ("", "chunk_", "fused_recurrent_")
@@ -120,7 +120,7 @@ def paths_of(function):
 
 
 def with_aliases(functions):
-    """The extension's functions, and those that are called otherwise; `target` is the name of the one that runs."""
+    """The extension's functions and their aliases; `target` names the one that runs."""
     functions = [function | {"target": function["name"]} for function in functions]
     found = {function["name"]: function for function in functions}
     for name, (target, names) in ALIASES.items():

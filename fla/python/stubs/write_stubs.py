@@ -38,7 +38,7 @@ def stub(function):
 
 
 def write_paths(functions, folder):
-    """Of fla_cpp.ops: a file a path, with the functions that are found under it."""
+    """Stubs of fla_cpp.ops: one file per module, which re-exports its functions."""
     folder.mkdir(exist_ok=True)
     paths = {}
     for name in (function["name"] for function in functions):

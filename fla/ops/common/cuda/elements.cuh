@@ -25,7 +25,7 @@ __device__ inline float to_float(std::uint32_t bits, DType dtype) {
   }
 }
 
-/// The same for many at once, with one question about the dtype.
+/// Many at once, with one branch on the dtype.
 template <int count>
 __device__ void to_floats(const std::uint32_t (&bits)[count], DType dtype, float (&x)[count]) {
   if (dtype == DType::bf16) {

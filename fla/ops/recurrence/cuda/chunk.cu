@@ -7,7 +7,7 @@
 namespace fla::cuda {
 namespace {
 
-/// The kernels that a call takes, as types for a body to read off.
+/// The template parameters of the kernels that serve a call.
 template <int KP_, Decay decay_, Rule rule_>
 struct Form {
   static constexpr int KP = KP_;
@@ -17,7 +17,7 @@ struct Form {
 
 template <class Body>
 auto with_form(const RecurrenceCall& call, Body&& body) {
-  // Kernels for up to 32 keys are kda's alone: the others' are not worth their time of compilation.
+  // Only kda has kernels for K <= 32. Other ops use those for 64, which keeps compile time down.
   const bool others = call.gate_kind != GateKind::channel || call.rule != Rule::delta;
   return with_padded_keys(others ? std::max(call.K, 33) : call.K, [&]<int KP>(Constant<KP>) {
     using Kda = Form<KP, Decay::channel, Rule::delta>;

@@ -20,13 +20,13 @@
 /// channel, chunk_pairs.cuh for one a token); chunk_state carries the state through them.
 namespace fla::cuda {
 
-/// What a token's decay is: a number, or one for each channel.
+/// Whether a token has one decay, or one per channel.
 enum class Decay { token, channel };
 
 /// Tokens of a chunk: fewer with many channels, for shared memory's sake.
 __host__ __device__ constexpr int chunk_size(int K) { return K <= 128 ? 32 : 16; }
 
-/// An array `at` that is there only where `there` says so.
+/// An array member that exists only if `there`.
 template <bool there, class Array>
 struct Maybe {
   alignas(16) Array at;
@@ -39,14 +39,14 @@ using KeyRows = float[chunk_size(KP)][KP];
 template <int KP>
 using KeyPairs = float[chunk_size(KP)][chunk_size(KP)];
 
-/// k and q of a chunk and key head as the recurrence wants them, in the workspace: for decays a token, whose
+/// k and q of a chunk and key head in the workspace, normalised and scaled. For one decay per token, where
 /// value heads share them. Channels are padded to KP, tokens to C.
 template <int KP>
 struct ChunkKeys {
   KeyRows<KP> K, Q;
 };
 
-/// What chunk_state needs of a chunk and value head there, besides V: with a decay a channel,
+/// What chunk_state reads of a chunk and value head, besides V, with one decay per channel.
 template <int KP, Rule rule>
 struct ChannelOperators {
   Maybe<rule == Rule::delta, KeyRows<KP>> K;         ///< K~
@@ -57,7 +57,7 @@ struct ChannelOperators {
   Maybe<true, float[KP]> gamma;                      ///< 2^G_last
 };
 
-/// and with one a token, where q and k are in ChunkKeys.
+/// The same with one decay per token; q and k are in ChunkKeys.
 template <int KP, Rule rule>
 struct TokenOperators {
   Maybe<true, KeyPairs<KP>> M;                           ///< zeros above the diagonal

@@ -33,7 +33,7 @@ cudaError_t launch_chunk_kernels(const RecurrenceCall& call, void* workspace, cu
                                                              stream, call, operators);
 }
 
-/// What a file that holds the kernels for one KP consists of.
+/// Instantiates all kernels for one KP.
 #define FLA_CHUNK_KERNELS(KP)                                                                               \
   namespace fla::cuda {                                                                                     \
   template cudaError_t launch_chunk_kernels<KP, Decay::channel, Rule::delta>(const RecurrenceCall&, void*,  \

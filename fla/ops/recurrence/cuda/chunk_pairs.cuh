@@ -24,7 +24,7 @@ struct PairsMemory {
   float front[C], g[C], beta[C];
 };
 
-/// g in powers of two; 0 for tokens that are not there.
+/// The log2-decay of a token; 0 past the last token.
 __device__ inline float token_log2_decay(const RecurrenceCall& call, int head, const TokenRange& range,
                                          int t) {
   if (t >= range.count) return 0;
@@ -54,7 +54,7 @@ __device__ void make_decays(PairsMemory<KP>& memory) {
   if (threadIdx.x == 0) memory.decays[(C - 1) * kPairRow<C> + C - 1] = 1;
 }
 
-/// Leaves k and q for chunk_state.
+/// Writes k and q to the workspace, for chunk_state.
 template <int KP>
 __device__ void write_keys(const PairsMemory<KP>& memory, ChunkKeys<KP>& keys) {
   for (int i = 4 * static_cast<int>(threadIdx.x); i < chunk_size(KP) * KP; i += 4 * kThreads) {
@@ -68,7 +68,7 @@ __device__ void write_keys(const PairsMemory<KP>& memory, ChunkKeys<KP>& keys) {
   }
 }
 
-/// A block has a chunk and a key head: the products of q and k are those of all its value heads.
+/// One block per chunk and key head: its value heads share the products of q and k.
 template <int KP, Rule rule>
 __global__ void __launch_bounds__(kThreads)
     chunk_pairs(const __grid_constant__ RecurrenceCall call,

@@ -36,8 +36,8 @@
 ///     copies   | K~ Q~ (0) | rest (0) |  K~ Q~ (1)  | rest (1) |  K~ Q~ (2)  |
 ///     products |           |  1 (0)   | 2 (0), 3 (0)|  1 (1)   | 2 (1), 3 (1)|
 ///
-/// The others have room for two of what 2 and 3 read, and a chunk's products run while that of the next one
-/// comes.
+/// The other forms keep two buffers of what 2 and 3 read: the next chunk is copied while this one is
+/// computed.
 namespace fla::cuda {
 
 inline constexpr int kSlabs = 2, kSlabValues = 16, kStateValues = kSlabs * kSlabValues;
@@ -371,7 +371,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
       }
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        // One of the three places for the other parts' sums.
+        // Where this part leaves its sums for the part that owns the tile.
         float* const sums = &memory.o[slab][kParts == 4 ? (part + 3 - tile) % 4 : 0][4 * tile][lane];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -444,8 +444,8 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
         make_u();
         replace_not_finite(u, spoilt);
       }
-      // Tiles of O of this part: with four parts one; with fewer tiles than parts, the last parts have none
-      // and go through the motions with the last tile.
+      // The tiles of O that this part computes. With more parts than tiles, the last parts repeat the last
+      // tile and do not store it.
       constexpr int kMine = kParts == 4 ? 1 : kTiles / 2;
       const bool has_mine = kParts == 2 || part < kTiles;
       const auto mine = [&](int j) {

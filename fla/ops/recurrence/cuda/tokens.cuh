@@ -78,7 +78,7 @@ struct LaneChannels {
   }
 };
 
-/// Rows that are taken as they are, into a tile: all threads of the block call this.
+/// Loads rows into a tile, without a norm. All threads of the block call this.
 template <int tokens, int KP>
 __device__ void load_rows(const Rows& rows, int head, int K, const TokenRange& range, float* tile) {
   using Lane = LaneChannels<KP>;
@@ -90,7 +90,7 @@ __device__ void load_rows(const Rows& rows, int head, int K, const TokenRange& r
     Lane::put_key(bits[r], rows.dtype, 1, false, tile + (first + r * kWarps) * kRow<KP>);
 }
 
-/// q and k as tiles: all threads of the block call this.
+/// Loads q and k into tiles. All threads of the block call this.
 template <int tokens, int KP>
 __device__ void load_keys(const RecurrenceCall& call, int head, const TokenRange& range, float* q, float* k) {
   using Lane = LaneChannels<KP>;
@@ -109,7 +109,7 @@ __device__ void load_keys(const RecurrenceCall& call, int head, const TokenRange
   }
 }
 
-/// beta of token t of a range, of which there is one: asked for here, used after value() is called.
+/// beta of token t: the constructor issues the load, value() waits for it.
 class HeldBeta {
  public:
   __device__ HeldBeta(const RecurrenceCall& call, int head, const TokenRange& range, int t)
@@ -171,7 +171,7 @@ class TokenLoader {
   static constexpr int kRows = 2;
   static_assert(tokens % (kRows * kWarps) == 0);
 
-  /// Log-decays are asked for by kernels for a decay a channel alone, which is always given.
+  /// Only kernels with one decay per channel ask for log-decays, and those calls always have g.
   __device__ bool has_gates() const { return kind == Decays::log2 || call_.g.data; }
 
   __device__ void put_decays(const typename Lane::Bits& bits, bool there, float* row) const {
