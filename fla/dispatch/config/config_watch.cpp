@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -229,11 +230,17 @@ class Watch {
     return news.changed || (news.moved && Signature::of(file_) != seen_);
   }
 
-  /// Whether nothing is told of the file for a moment.
+  /// Whether nothing is told of the file for a moment. What its folders tell of others does not end it.
   bool stays_quiet() {
-    pollfd waiting{events_.descriptor(), POLLIN, 0};
-    ::poll(&waiting, 1, kSettleMs);
-    return !has_news();
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + std::chrono::milliseconds(kSettleMs);
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+      pollfd waiting{events_.descriptor(), POLLIN, 0};
+      const bool over = left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) == 0;
+      if (has_news()) return false;
+      if (over) return true;
+    }
   }
 
   /// Reads the file and does with it what has to be done. False when it changed meanwhile: what was read may

@@ -80,6 +80,7 @@ TEST_F(Watch, FileThatIsWrittenIntoIsTakenWhenItIsClosed) {
     file << "deny = ['be" << std::flush << "ta']\n" << std::flush;
   }
   const ConfigChange change = changes.next();
+  EXPECT_EQ(change.message, "");
   EXPECT_EQ(change.policy, (fla::Policy{.deny = {{"beta"}}}));
   EXPECT_EQ(ruled_backend(), "alpha");
 }
