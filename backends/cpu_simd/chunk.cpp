@@ -152,7 +152,7 @@ struct Workspace {
     bias = carver.take(channels);
     step.decay = carver.take(channels);
     step.key = carver.take(channels);
-    step.decayed_k = carver.take(channels);
+    step.probe = carver.take(channels);
     step.decayed_q = carver.take(channels);
     exact = carver.take(7 * C * channels);
   }
@@ -638,10 +638,10 @@ HWY_INLINE void step_panel(DF d, Workspace& w, std::size_t column, int token) {
   constexpr std::size_t kWidth = kVectors * kLanes;
   float* state = w.state + w.channels * column;
   Ahead nothing;
-  step_read<kVectors>(d, w.step, state, kWidth, w.channels,
-                      w.values + kChunk * column + static_cast<std::size_t>(token) * kWidth, 1.f, w.u,
-                      w.out + static_cast<std::size_t>(token) * w.columns + column, nothing);
-  step_write<kVectors>(d, w.step, state, state, kWidth, w.channels, w.u, nothing);
+  const float* values = w.values + kChunk * column + static_cast<std::size_t>(token) * kWidth;
+  step_read<1, kVectors>(d, w.step, state, kWidth, w.channels, values, 1.f, w.u,
+                         w.out + static_cast<std::size_t>(token) * w.columns + column, nothing);
+  step_write<1, kVectors>(d, w.step, state, state, kWidth, w.channels, values, w.u, nullptr, nothing);
 }
 
 HWY_NOINLINE void run_stepwise(DF d, const Tokens& t, const Gates& gates, float unit, const float* next,
@@ -691,7 +691,7 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
   const DenormalsAreZero denormals;
   const DF d;
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
-  const Head head = head_of(call, task.sequence, task.value_head);
+  const Head head = head_of(call, {}, task.sequence, task.value_head);
   Carver carver(scratch);
   Workspace w(carver, K, V);
 

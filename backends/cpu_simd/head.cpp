@@ -34,7 +34,8 @@ float* state_of(const common::States& states, std::int64_t slot, std::int64_t va
   return states.data ? static_cast<float*>(states.data) + states.offset(slot, value_head) : nullptr;
 }
 
-Head head_of(const RecurrenceCall& call, std::int64_t sequence, std::int64_t value_head) {
+Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t sequence,
+             std::int64_t value_head) {
   const Sequence tokens = sequence_of(call, sequence);
   const auto first_row = [&](const common::Rows& rows, std::int64_t of_head) {
     const std::int64_t at = tokens.batch * rows.batch + tokens.begin * rows.token + of_head * rows.head;
@@ -55,6 +56,8 @@ Head head_of(const RecurrenceCall& call, std::int64_t sequence, std::int64_t val
   h.v = input(call.v, value_head);
   h.g = input(call.g, value_head);
   h.beta = input(call.beta, value_head);
+  h.a = input(pair.a, head);
+  h.b = input(pair.b, head);
   h.gates = !call.g.data ? 0 : call.gate_kind == GateKind::channel ? static_cast<std::size_t>(call.K) : 1;
   if (call.gate_kind == GateKind::head && h.gates == 0) h.fixed_gate = head_decay(call, value_head);
   h.o = first_row(call.o, value_head);

@@ -23,6 +23,7 @@ struct Head {
   std::int64_t tokens = 0;
   bool skipped = false;  // nothing is read, outputs are zeros
   Input q, k, v, g, beta;
+  Input a, b;  // of Rule::low_rank
   std::byte* o = nullptr;
   std::ptrdiff_t o_step = 0;
   DType o_dtype = DType::f32;
@@ -34,7 +35,9 @@ struct Head {
   Parameters dt_bias;                    // of this head; data is null when absent
 };
 
-Head head_of(const RecurrenceCall& call, std::int64_t sequence, std::int64_t value_head);
+/// `pair` is that of a call with Rule::low_rank.
+Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t sequence,
+             std::int64_t value_head);
 
 /// The state of a head, f32; null where there are none.
 float* state_of(const common::States& states, std::int64_t slot, std::int64_t value_head);

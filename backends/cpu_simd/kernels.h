@@ -14,7 +14,7 @@ struct HeadTask {
   std::int64_t part = 0, parts = 1;
 };
 
-/// The chunked kernel of one SIMD target.
+/// The chunked kernel of one SIMD target, for every rule but Rule::low_rank.
 struct ChunkKernel {
   std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
   void (*run)(const RecurrenceCall& call, const HeadTask& task, float* scratch);
@@ -24,8 +24,8 @@ struct ChunkKernel {
 /// first and sequences second; consecutive heads of one call are prefetched.
 struct RecurrentKernel {
   std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
-  void (*run)(const RecurrenceCall& call, std::int64_t first, std::int64_t last, std::int64_t part,
-              std::int64_t parts, float* scratch);
+  void (*run)(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t first, std::int64_t last,
+              std::int64_t part, std::int64_t parts, float* scratch);
 };
 
 /// Null when this build has no kernel for the target (one of Highway's HWY_NEON, HWY_AVX2, ...).

@@ -39,6 +39,12 @@ Verdict verify(const Args& args) {
     FLA_REFUSE_IF(!has_contiguous_channels(args.g), "requires contiguous channels in g, got stride {}",
                   args.g.stride(3));
   }
+  if constexpr (Args::kOp.rule == Rule::low_rank) {
+    FLA_REFUSE_IF(!has_contiguous_channels(args.a), "requires contiguous channels in a, got stride {}",
+                  args.a.stride(3));
+    FLA_REFUSE_IF(!has_contiguous_channels(args.b), "requires contiguous channels in b, got stride {}",
+                  args.b.stride(3));
+  }
   if constexpr (requires { args.normalize; }) FLA_REFUSE_IF(args.normalize, "does not normalize outputs");
   FLA_REFUSE_IF(args.out.defined() && !has_contiguous_channels(args.out),
                 "requires contiguous channels in out, got stride {}", args.out.stride(3));
@@ -96,9 +102,12 @@ class CpuSimd : public Backend {
 
  protected:
   template <class Args>
-  RecurrenceResult run(const Args& args, void (*kernels)(const RecurrenceCall&, const Target&)) const {
-    RecurrenceResult result = make_result(args);
-    if (result.o.numel() > 0 || result.final_state.numel() > 0) kernels(call_of(args, result), target());
+  RecurrenceResult run(const Args& args,
+                       void (*kernels)(const RecurrenceCall&, const LowRankPair&, const Target&)) const {
+    const recurrence::Arguments all = recurrence::arguments_of(args);
+    RecurrenceResult result = recurrence::make_result(all);
+    if (result.o.numel() > 0 || result.final_state.numel() > 0)
+      kernels(recurrence::call_of(all, result), recurrence::pair_of(all), target());
     return result;
   }
 
@@ -132,6 +141,7 @@ FLA_CPU_SIMD(simple_gla, SimpleGla);
 FLA_CPU_SIMD(retention, Retention);
 FLA_CPU_SIMD(lightning_attn, LightningAttn);
 FLA_CPU_SIMD(linear_attn, LinearAttn);
+FLA_CPU_SIMD(dplr_delta_rule, DplrDeltaRule);
 
 }  // namespace
 }  // namespace fla::cpu_simd

@@ -3,12 +3,13 @@
 // A step reads and writes the whole state of a head and does little with it: memory decides. One worker takes
 // a run of heads, one after the other:
 //
-//   vectors        decay, k, decay k, decay q of up to kGroup tokens, [K] each        made once a head, in L1
+//   vectors        decay, k, decay q and what reads u of up to kGroup tokens,         made once a head, in L1
+//                  and b with rank 2, [K] each
 //
 //   state [K, V]   columns in blocks of kWriteVectors; for each token two passes     the block stays in L1
 //                  over the block's rows (step-inl.h):
 //                     read    sub-blocks of kReadVectors, sums of two products in registers
-//                     write   whole rows of the block, u in registers
+//                     write   whole rows of the block, u in registers, and v with rank 2
 //
 //   state [V, K]   kGroupRows rows (columns of the other layout) at a time; for     the rows stay in L1
 //                  each token two passes over them:
@@ -46,10 +47,12 @@ namespace HWY_NAMESPACE {
 constexpr int kGroup = 8;                             // tokens whose vectors are made together
 constexpr int kHeadsAhead = 2;                        // how far the prefetch runs before the arithmetic
 constexpr int kReadVectors = kTileRows == 4 ? 4 : 8;  // twice that many accumulators
-constexpr int kWriteVectors = HWY_TARGET == HWY_NEON ? 16 : 64 / kLanes;  // 64 columns
+template <int kRank>  // 64 columns; with rank 2 only as many as leave room for v beside u in registers
+constexpr int kWriteVectors = kRank == 1 ? 64 / kLanes : std::min(64 / kLanes, kReadVectors);
 constexpr int kGroupRows = 16;
-constexpr int kWriteRows = kTileRows;    // written together, with a u of each in a register
-constexpr int kStretch = kTileRows / 2;  // vectors of a row that are read or written together
+template <int kRank>
+constexpr int kWriteRows = kTileRows / kRank;  // written together, with u (and v) of each in a register
+constexpr int kStretch = kTileRows / 2;        // vectors of a row that are read or written together
 
 struct RecurrentWorkspace {
   std::size_t channels, columns;
@@ -57,22 +60,26 @@ struct RecurrentWorkspace {
   const float* v[kGroup];  // rows, where they lie or in v_buffer
   float* o[kGroup];        // rows of the output or of o_buffer
   float* u;                // one row
-  float *q_buffer, *k_buffer, *g_buffer, *bias;
-  float *v_buffer, *o_buffer;  // [kGroup][columns]
-  float* state;                // [K][V]
+  float *q_buffer, *k_buffer, *g_buffer, *a_buffer, *b_buffer, *bias;
+  float *v_buffer, *o_buffer;              // [kGroup][columns]
+  float* state;                            // [K][V]
+  const float* next_head_state = nullptr;  // where it is known
 
   RecurrentWorkspace(Carver& carver, std::size_t K, std::size_t V)
       : channels(round_up(K, kLanes)), columns(round_up(V, kLanes)) {
     for (Step& step : steps) {
       step.decay = carver.take(channels);
       step.key = carver.take(channels);
-      step.decayed_k = carver.take(channels);
+      step.probe = carver.take(channels);
       step.decayed_q = carver.take(channels);
     }
     u = carver.take(columns);
     q_buffer = carver.take(channels);
     k_buffer = carver.take(channels);
     g_buffer = carver.take(channels);
+    a_buffer = carver.take(channels);
+    b_buffer = carver.take(channels);
+    for (Step& step : steps) step.b = carver.take(channels);
     v_buffer = carver.take(kGroup * columns);
     o_buffer = carver.take(kGroup * columns);
     bias = carver.take(channels);
@@ -86,6 +93,28 @@ std::size_t recurrent_scratch(std::int64_t K, std::int64_t V) {
   return carver.used();
 }
 
+// What a step with rank 2 has besides: the pair, and q . b.
+HWY_NOINLINE void prepare_pair(DF d, const float* HWY_RESTRICT q, float q_factor, const float* HWY_RESTRICT a,
+                               const float* HWY_RESTRICT b, std::size_t padded, Step& step) {
+  const std::size_t N = hn::Lanes(d);
+  const VF q_factors = hn::Set(d, q_factor);
+  float *HWY_RESTRICT probe = step.probe, *HWY_RESTRICT kept_b = step.b;
+  VF even = hn::Zero(d), odd = hn::Zero(d);
+  const auto channels_at = [&](std::size_t c, VF& qb) HWY_ATTR {
+    const VF bc = hn::LoadU(d, b + c);
+    hn::Store(hn::LoadU(d, a + c), d, probe + c);
+    hn::Store(bc, d, kept_b + c);
+    qb = hn::MulAdd(hn::Mul(hn::LoadU(d, q + c), q_factors), bc, qb);
+  };
+  std::size_t c = 0;
+  for (; c + 2 * N <= padded; c += 2 * N) {
+    channels_at(c, even);
+    channels_at(c + N, odd);
+  }
+  if (c < padded) channels_at(c, even);
+  step.qb = sum_lanes(d, hn::Add(even, odd));
+}
+
 // Where a head's state is read and written; `to` is null when nothing has to be written.
 struct StatePlace {
   const float* from;
@@ -94,60 +123,67 @@ struct StatePlace {
 
 // ---- [K, V]
 
-template <int kVectors>
+template <int kRank, int kVectors>
 HWY_INLINE void step_block(DF d, const Step& step, StatePlace place, std::size_t V, std::size_t K,
-                           const float* v, float* u, float* out, Ahead& ahead) {
+                           const float* v, float* u, float* out, const float* soon, Ahead& ahead) {
   constexpr int kRead = std::min(kVectors, kReadVectors);
   for (int n = 0; n < kVectors; n += kRead) {
     const int c = n * kLanes;
-    step_read<kRead>(d, step, place.from + c, V, K, v + c, step.weight, u + c, out + c, ahead);
+    step_read<kRank, kRead>(d, step, place.from + c, V, K, v + c, step.weight, u + c, out + c, ahead);
   }
-  if (place.to) step_write<kVectors>(d, step, place.from, place.to, V, K, u, ahead);
+  if (place.to) step_write<kRank, kVectors>(d, step, place.from, place.to, V, K, v, u, soon, ahead);
 }
 
 // The last columns, fewer than a vector.
+template <int kRank>
 HWY_INLINE void step_tail(DF d, const Step& step, StatePlace place, std::size_t V, std::size_t K,
                           std::size_t present, const float* v, float* out) {
   VF p = hn::Zero(d), r = hn::Zero(d);
   for (std::size_t k = 0; k < K; ++k) {
     const VF s = load_first(d, place.from + k * V, present);
-    p = hn::MulAdd(s, hn::Set(d, step.decayed_k[k]), p);
+    p = hn::MulAdd(s, hn::Set(d, step.probe[k]), p);
     r = hn::MulAdd(s, hn::Set(d, step.decayed_q[k]), r);
   }
-  const VF beta = hn::Set(d, step.beta);
-  const VF u = hn::NegMulAdd(beta, p, hn::Mul(hn::Set(d, step.weight), load_first(d, v, present)));
-  store_first(hn::MulAdd(u, hn::Set(d, step.qk), r), d, out, present);
+  const VF vs = load_first(d, v, present), u = u_of<kRank>(d, step, p, step.weight, vs);
+  store_first(output_of<kRank>(d, step, r, u, vs), d, out, present);
   if (place.to == nullptr) return;
   for (std::size_t k = 0; k < K; ++k) {
     const VF s = load_first(d, place.from + k * V, present);
-    store_first(decay_and_add(hn::Set(d, step.decay[k]), s, hn::Set(d, step.key[k]), u), d, place.to + k * V,
-                present);
+    const VF b = hn::Set(d, kRank == 2 ? step.b[k] : 0.f);
+    store_first(next_state<kRank>(hn::Set(d, step.decay[k]), s, hn::Set(d, step.key[k]), vs, b, u), d,
+                place.to + k * V, present);
   }
 }
 
-template <int kVectors>
+template <int kRank, int kVectors>
 HWY_INLINE void columns_through(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t V,
-                                std::size_t K, std::size_t column, Ahead& ahead) {
+                                std::size_t K, std::size_t column, std::size_t last, Ahead& ahead) {
+  const std::size_t after = column + kVectors * kLanes;
+  const float* next = after < last ? place.from + after : w.next_head_state;
   place.from += column;
   if (place.to) place.to += column;
   for (int t = 0; t < count; ++t) {
-    step_block<kVectors>(d, w.steps[t], place, V, K, w.v[t] + column, w.u + column, w.o[t] + column, ahead);
+    step_block<kRank, kVectors>(d, w.steps[t], place, V, K, w.v[t] + column, w.u + column, w.o[t] + column,
+                                t + 1 == count && next ? next : place.from, ahead);
     place.from = place.to;
   }
 }
 
+template <int kRank>
 HWY_NOINLINE void step_k_first(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t V,
                                std::size_t K, std::size_t first, std::size_t last, Ahead& ahead) {
   std::size_t c = first;
-  for (; c + kWriteVectors * kLanes <= last; c += kWriteVectors * kLanes) {
-    columns_through<kWriteVectors>(d, w, count, place, V, K, c, ahead);
+  constexpr int kBlock = kWriteVectors<kRank>;
+  for (; c + kBlock * kLanes <= last; c += kBlock * kLanes) {
+    columns_through<kRank, kBlock>(d, w, count, place, V, K, c, last, ahead);
   }
-  for (; c + 4 * kLanes <= last; c += 4 * kLanes) columns_through<4>(d, w, count, place, V, K, c, ahead);
-  for (; c + kLanes <= last; c += kLanes) columns_through<1>(d, w, count, place, V, K, c, ahead);
+  for (; c + 4 * kLanes <= last; c += 4 * kLanes)
+    columns_through<kRank, 4>(d, w, count, place, V, K, c, last, ahead);
+  for (; c + kLanes <= last; c += kLanes) columns_through<kRank, 1>(d, w, count, place, V, K, c, last, ahead);
   if (c == last) return;
   StatePlace tail{place.from + c, place.to ? place.to + c : nullptr};
   for (int t = 0; t < count; ++t) {
-    step_tail(d, w.steps[t], tail, V, K, last - c, w.v[t] + c, w.o[t] + c);
+    step_tail<kRank>(d, w.steps[t], tail, V, K, last - c, w.v[t] + c, w.o[t] + c);
     tail.from = tail.to;
   }
 }
@@ -158,6 +194,7 @@ HWY_NOINLINE void step_k_first(DF d, const RecurrentWorkspace& w, int count, Sta
 // their lanes at the end. Writes u and the output. Goes through kStretch vectors of a row before it turns to
 // the next one: rows lie a power of two apart, and loads from the same place in many rows get in each other's
 // way.
+template <int kRank>
 HWY_INLINE void read_rows(DF d, const Step& step, const float* from, std::size_t K, std::size_t present,
                           const float* v, float* HWY_RESTRICT u, float* out, Ahead& ahead) {
   constexpr int kSums = kStretch / 2;  // accumulators of a row, in turn
@@ -172,10 +209,10 @@ HWY_INLINE void read_rows(DF d, const Step& step, const float* from, std::size_t
   Ahead lines = ahead;
   std::size_t k = 0;
   for (; k + kStretch * kLanes <= K; k += kStretch * kLanes) {
-    const float *decayed_k = opaque(step.decayed_k + k), *decayed_q = opaque(step.decayed_q + k);
-    VF kc[kStretch], qc[kStretch];
+    const float *probe = opaque(step.probe + k), *decayed_q = opaque(step.decayed_q + k);
+    VF xc[kStretch], qc[kStretch];
     FLA_UNROLL for (int n = 0; n < kStretch; ++n) {
-      kc[n] = hn::Load(d, decayed_k + n * kLanes);
+      xc[n] = hn::Load(d, probe + n * kLanes);
       qc[n] = hn::Load(d, decayed_q + n * kLanes);
     }
     lines.touch<2 * kStretch * kLanes>();
@@ -184,7 +221,7 @@ HWY_INLINE void read_rows(DF d, const Step& step, const float* from, std::size_t
       VF s[kStretch];
       FLA_UNROLL for (int n = 0; n < kStretch; ++n) s[n] = hn::LoadU(d, row + n * kLanes);
       FLA_UNROLL for (int n = 0; n < kStretch; ++n) {
-        p[i][n % kSums] = hn::MulAdd(s[n], kc[n], p[i][n % kSums]);
+        p[i][n % kSums] = hn::MulAdd(s[n], xc[n], p[i][n % kSums]);
         r[i][n % kSums] = hn::MulAdd(s[n], qc[n], r[i][n % kSums]);
       }
     }
@@ -192,10 +229,10 @@ HWY_INLINE void read_rows(DF d, const Step& step, const float* from, std::size_t
   ahead = lines;
   for (; k < K; k += kLanes) {
     const std::size_t here = std::min<std::size_t>(kLanes, K - k);
-    const VF kc = hn::Load(d, step.decayed_k + k), qc = hn::Load(d, step.decayed_q + k);
+    const VF xc = hn::Load(d, step.probe + k), qc = hn::Load(d, step.decayed_q + k);
     FLA_UNROLL for (int i = 0; i < 4; ++i) {
       const VF s = load_first(d, rows[i] + k, here);
-      p[i][0] = hn::MulAdd(s, kc, p[i][0]);
+      p[i][0] = hn::MulAdd(s, xc, p[i][0]);
       r[i][0] = hn::MulAdd(s, qc, r[i][0]);
     }
   }
@@ -209,28 +246,32 @@ HWY_INLINE void read_rows(DF d, const Step& step, const float* from, std::size_t
   const D4 d4;
   HWY_ALIGN float values[4] = {}, outputs[4];
   std::memcpy(values, v, present * sizeof(float));
-  const V4 beta = hn::Set(d4, step.beta);
+  const V4 v4 = hn::Load(d4, values);
   const V4 p4 = sums_of_lanes(d, p[0][0], p[1][0], p[2][0], p[3][0]);
   const V4 r4 = sums_of_lanes(d, r[0][0], r[1][0], r[2][0], r[3][0]);
-  const V4 u4 = hn::NegMulAdd(beta, p4, hn::Mul(hn::Set(d4, step.weight), hn::Load(d4, values)));
+  const V4 u4 = u_of<kRank>(d4, step, p4, step.weight, v4);
   hn::Store(u4, d4, u);
-  hn::Store(hn::MulAdd(u4, hn::Set(d4, step.qk), r4), d4, outputs);
+  hn::Store(output_of<kRank>(d4, step, r4, u4, v4), d4, outputs);
   std::memcpy(out, outputs, present * sizeof(float));
 }
 
 // Second pass over kRows rows, kStretch vectors of each at a time: whole lines are stored.
-template <int kRows>
+template <int kRank, int kRows>
 HWY_INLINE void write_rows(DF d, const Step& step, StatePlace place, std::size_t K,
-                           const float* HWY_RESTRICT u, Ahead& ahead) {
-  VF un[kRows];
-  FLA_UNROLL for (int i = 0; i < kRows; ++i) un[i] = hn::Set(d, u[i]);
+                           const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, Ahead& ahead) {
+  VF un[kRows], vn[kRows];
+  FLA_UNROLL for (int i = 0; i < kRows; ++i) {
+    un[i] = hn::Set(d, u[i]);
+    vn[i] = hn::Set(d, kRank == 2 ? v[i] : 0.f);
+  }
   Ahead lines = ahead;
   std::size_t k = 0;
   for (; k + kStretch * kLanes <= K; k += kStretch * kLanes) {
-    VF a[kStretch], key[kStretch];
+    VF decay[kStretch], key[kStretch], b[kStretch];
     FLA_UNROLL for (int n = 0; n < kStretch; ++n) {
-      a[n] = hn::Load(d, step.decay + k + n * kLanes);
+      decay[n] = hn::Load(d, step.decay + k + n * kLanes);
       key[n] = hn::Load(d, step.key + k + n * kLanes);
+      b[n] = kRank == 2 ? hn::Load(d, step.b + k + n * kLanes) : hn::Zero(d);
     }
     FLA_UNROLL for (int i = 0; i < kRows; ++i) {
       if (i % 2 == 1) lines.touch<kStretch * kLanes>();
@@ -239,24 +280,30 @@ HWY_INLINE void write_rows(DF d, const Step& step, StatePlace place, std::size_t
       float* target = opaque(place.to + at);
       VF s[kStretch];
       FLA_UNROLL for (int n = 0; n < kStretch; ++n) s[n] = hn::LoadU(d, source + n * kLanes);
-      FLA_UNROLL for (int n = 0; n < kStretch; ++n) s[n] = decay_and_add(a[n], s[n], key[n], un[i]);
+      FLA_UNROLL for (int n = 0; n < kStretch; ++n) {
+        s[n] = next_state<kRank>(decay[n], s[n], key[n], vn[i], b[n], un[i]);
+      }
       FLA_UNROLL for (int n = 0; n < kStretch; ++n) hn::StoreU(s[n], d, target + n * kLanes);
     }
   }
   ahead = lines;
   for (; k < K; k += kLanes) {
     const std::size_t here = std::min<std::size_t>(kLanes, K - k);
-    const VF a = hn::Load(d, step.decay + k), key = hn::Load(d, step.key + k);
+    const VF decay = hn::Load(d, step.decay + k), key = hn::Load(d, step.key + k);
+    const VF b = kRank == 2 ? hn::Load(d, step.b + k) : hn::Zero(d);
     for (int i = 0; i < kRows; ++i) {
       const std::size_t at = static_cast<std::size_t>(i) * K + k;
       const VF s = load_first(d, place.from + at, here);
-      store_first(decay_and_add(a, s, key, hn::Set(d, u[i])), d, place.to + at, here);
+      const VF vi = hn::Set(d, kRank == 2 ? v[i] : 0.f);
+      store_first(next_state<kRank>(decay, s, key, vi, b, hn::Set(d, u[i])), d, place.to + at, here);
     }
   }
 }
 
+template <int kRank>
 HWY_NOINLINE void step_v_first(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t K,
                                std::size_t first, std::size_t last, Ahead& ahead) {
+  constexpr int kRows = kWriteRows<kRank>;
   HWY_ALIGN_MAX float u[kGroupRows];
   for (std::size_t row = first; row < last; row += kGroupRows) {
     const std::size_t present = std::min<std::size_t>(kGroupRows, last - row);
@@ -264,15 +311,17 @@ HWY_NOINLINE void step_v_first(DF d, const RecurrentWorkspace& w, int count, Sta
     float* to = place.to ? place.to + row * K : nullptr;
     for (int t = 0; t < count; ++t) {
       const Step& step = w.steps[t];
+      const float* v = w.v[t] + row;
       for (std::size_t i = 0; i < present; i += 4) {
-        read_rows(d, step, from + i * K, K, std::min<std::size_t>(4, present - i), w.v[t] + row + i, u + i,
-                  w.o[t] + row + i, ahead);
+        read_rows<kRank>(d, step, from + i * K, K, std::min<std::size_t>(4, present - i), v + i, u + i,
+                         w.o[t] + row + i, ahead);
       }
       std::size_t i = 0;
-      for (; to && i + kWriteRows <= present; i += kWriteRows) {
-        write_rows<kWriteRows>(d, step, {from + i * K, to + i * K}, K, u + i, ahead);
+      for (; to && i + kRows <= present; i += kRows) {
+        write_rows<kRank, kRows>(d, step, {from + i * K, to + i * K}, K, v + i, u + i, ahead);
       }
-      for (; to && i < present; ++i) write_rows<1>(d, step, {from + i * K, to + i * K}, K, u + i, ahead);
+      for (; to && i < present; ++i)
+        write_rows<kRank, 1>(d, step, {from + i * K, to + i * K}, K, v + i, u + i, ahead);
       from = to;
     }
   }
@@ -291,6 +340,22 @@ HWY_INLINE void each_piece(bool v_first, std::size_t K, std::size_t V, std::size
   }
 }
 
+HWY_INLINE void prefetch_row(const Head::Input& input, std::int64_t token, std::size_t count) {
+  const std::size_t bytes = count * size_of(input.dtype);
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(input.at(token) + i, 0, 2);
+}
+
+HWY_INLINE void prefetch_token(const Head& head, std::int64_t token, std::size_t K, std::size_t V) {
+  prefetch_row(head.q, token, K);
+  prefetch_row(head.k, token, K);
+  prefetch_row(head.g, token, head.gates);
+  prefetch_row(head.v, token, V);
+  if (head.a.row == nullptr) return;
+  prefetch_row(head.a, token, K);
+  prefetch_row(head.b, token, K);
+}
+
+template <int kRank>
 HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& head, std::size_t first,
                                  std::size_t last, RecurrentWorkspace& w, Ahead& ahead) {
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
@@ -316,18 +381,23 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
     if (call.rule == Rule::delta) reader.betas(token, static_cast<std::size_t>(count), beta);
     for (int t = 0; t < count; ++t) {
       const float *q = reader.q_row(token + t, w.q_buffer), *k = reader.k_row(token + t, w.k_buffer);
+      const float q_factor = reader.norm_factor(q) * call.scale, k_factor = reader.norm_factor(k);
       prepare_step(d, call.rule, q, k, reader.gate_row(token + t, w.g_buffer, w.channels), reader.gate_unit(),
-                   reader.norm_factor(q) * call.scale, reader.norm_factor(k), beta[t], w.channels,
-                   w.steps[t]);
+                   q_factor, k_factor, beta[t], w.channels, w.steps[t]);
+      if constexpr (kRank == 2) {
+        prepare_pair(d, q, q_factor, as_floats(head.a.at(token + t), head.a.dtype, K, w.channels, w.a_buffer),
+                     as_floats(head.b.at(token + t), head.b.dtype, K, w.channels, w.b_buffer), w.channels,
+                     w.steps[t]);
+      }
       const std::size_t at = static_cast<std::size_t>(t) * w.columns;
       std::byte* o = head.o + (token + t) * head.o_step;
       w.v[t] = as_floats(head.v.at(token + t), head.v.dtype, V, V, w.v_buffer + at);
       w.o[t] = head.o_dtype == DType::f32 ? reinterpret_cast<float*>(o) : w.o_buffer + at;
     }
     if (call.state_v_first) {
-      step_v_first(d, w, count, place, K, first, last, ahead);
+      step_v_first<kRank>(d, w, count, place, K, first, last, ahead);
     } else {
-      step_k_first(d, w, count, place, V, K, first, last, ahead);
+      step_k_first<kRank>(d, w, count, place, V, K, first, last, ahead);
     }
     place.from = place.to;
     for (int t = 0; t < count && head.o_dtype != DType::f32; ++t) {
@@ -338,13 +408,8 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
   }
 }
 
-HWY_INLINE void prefetch_row(const Head::Input& input, std::size_t count) {
-  const std::size_t bytes = count * size_of(input.dtype);
-  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(input.row + i, 0, 2);
-}
-
-void recurrent_heads(const RecurrenceCall& call, std::int64_t first_head, std::int64_t last_head,
-                     std::int64_t part, std::int64_t parts, float* scratch) {
+void recurrent_heads(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t first_head,
+                     std::int64_t last_head, std::int64_t part, std::int64_t parts, float* scratch) {
   const DenormalsAreZero denormals;
   const DF d;
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
@@ -358,7 +423,8 @@ void recurrent_heads(const RecurrenceCall& call, std::int64_t first_head, std::i
   const std::size_t first = cut(part), last = cut(part + 1);
   if (first == last) return;
 
-  const auto head_at = [&](std::int64_t i) HWY_ATTR { return head_of(call, i / call.HV, i % call.HV); };
+  const auto head_at = [&](std::int64_t i) HWY_ATTR { return head_of(call, pair, i / call.HV, i % call.HV); };
+  const auto run_head = call.rule == Rule::low_rank ? recurrent_head<2> : recurrent_head<1>;
   Head head = first_head < last_head ? head_at(first_head) : Head();
   for (std::int64_t i = first_head; i < last_head; ++i) {
     Ahead ahead;
@@ -371,17 +437,16 @@ void recurrent_heads(const RecurrenceCall& call, std::int64_t first_head, std::i
       }
     }
     Head next;
+    w.next_head_state = nullptr;
     if (i + 1 < last_head) {
       next = head_at(i + 1);
-      prefetch_row(next.q, K);
-      prefetch_row(next.k, K);
-      prefetch_row(next.g, next.gates);
-      prefetch_row(next.v, V);
+      prefetch_token(next, 0, K, V);
+      w.next_head_state = next.initial_state ? next.initial_state + first : nullptr;
     }
     if (head.skipped) {
       store_zeros(head, first, last);
     } else {
-      recurrent_head(d, call, head, first, last, w, ahead);
+      run_head(d, call, head, first, last, w, ahead);
     }
     head = next;
   }

@@ -5,9 +5,10 @@
 
 namespace fla::cpu_simd {
 
-/// Run a call with the kernels of a target, on up to num_threads() threads.
-void run_chunked(const RecurrenceCall& call, const Target& target);
-void run_recurrent(const RecurrenceCall& call, const Target& target);
+/// Run a call with the kernels of a target, on up to num_threads() threads. `pair` is that of a call with
+/// Rule::low_rank, which goes token by token either way.
+void run_chunked(const RecurrenceCall& call, const LowRankPair& pair, const Target& target);
+void run_recurrent(const RecurrenceCall& call, const LowRankPair& pair, const Target& target);
 
 /// Into how many parts the columns of each of `heads` heads are cut, so that `threads` threads are done
 /// soonest.

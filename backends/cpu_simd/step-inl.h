@@ -1,9 +1,13 @@
 // One token of the recurrence, in two passes over a block of state columns. Included once for every SIMD
 // target.
 //
-//   p = (a k)^T S     r = (a q)^T S     u = beta v - beta p     o = r + (q . k) u     S = a S + k u^T
+//   p = x^T S     r = (d q)^T S     d is the token's decay, q carries the scale
 //
-// a is the token's decay, q carries the scale: the first pass reads S for p and r, the second writes it.
+//   rank 1    x = d k    u = beta v - beta p    o = r + (q . k) u                S = d S + k u^T
+//   rank 2    x = a      u = p                  o = r + (q . b) u + (q . k) v    S = d S + b u^T + k v^T
+//
+// The first pass reads S for p and r, the second writes it. Rank 2 is Rule::low_rank with its pair a and b,
+// rank 1 every other rule.
 
 #if defined(FLA_BACKENDS_CPU_SIMD_STEP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FLA_BACKENDS_CPU_SIMD_STEP_INL_H_
@@ -23,17 +27,20 @@ namespace HWY_NAMESPACE {
 
 // A token's vectors along K, padded with zeros.
 struct Step {
-  float* decay;      // a
-  float* key;        // k
-  float* decayed_k;  // a k
-  float* decayed_q;  // a q
-  float qk;          // q . k
-  float beta;        // of the delta rule
-  float weight;      // of v: beta, or 1
+  float* decay;        // d
+  float* key;          // k
+  float* probe;        // x
+  float* decayed_q;    // d q
+  float* b = nullptr;  // with rank 2
+  float qk;            // q . k
+  float qb;            // q . b, with rank 2
+  float beta;          // of the delta rule
+  float weight;        // of v: beta, or 1; with rank 1
 };
 
-// The log2 of the decay is unit * g; q and k are multiplied by their factors. With the additive rule nothing
-// is read by a key: zeros stand for a k, and a beta of 0.
+// What a step with rank 1 needs; one with rank 2 has its own x and b besides. The log2 of the decay is unit *
+// g; q and k are multiplied by their factors. With the additive rule nothing is read by a key: zeros stand
+// for x, and a beta of 0.
 HWY_INLINE void prepare_step(DF d, Rule rule, const float* HWY_RESTRICT q, const float* HWY_RESTRICT k,
                              const float* HWY_RESTRICT g, float unit, float q_factor, float k_factor,
                              float beta, std::size_t padded, Step& step) {
@@ -45,7 +52,7 @@ HWY_INLINE void prepare_step(DF d, Rule rule, const float* HWY_RESTRICT q, const
     const VF kc = hn::Mul(hn::LoadU(d, k + c), k_factors), qc = hn::Mul(hn::LoadU(d, q + c), q_factors);
     hn::Store(a, d, step.decay + c);
     hn::Store(kc, d, step.key + c);
-    hn::Store(reads ? hn::Mul(a, kc) : hn::Zero(d), d, step.decayed_k + c);
+    hn::Store(reads ? hn::Mul(a, kc) : hn::Zero(d), d, step.probe + c);
     hn::Store(hn::Mul(a, qc), d, step.decayed_q + c);
     qk = hn::MulAdd(qc, kc, qk);
   };
@@ -62,9 +69,24 @@ HWY_INLINE void prepare_step(DF d, Rule rule, const float* HWY_RESTRICT q, const
   step.weight = reads ? beta : 1.f;
 }
 
-// a S + k u
-HWY_INLINE VF decay_and_add(VF decay, VF state, VF key, VF u) {
-  return hn::MulAdd(decay, state, hn::Mul(key, u));
+// d S + b u + k v, or with rank 1 d S + k u
+template <int kRank>
+HWY_INLINE VF next_state(VF decay, VF state, VF key, VF v, VF b, VF u) {
+  if constexpr (kRank == 1) return hn::MulAdd(decay, state, hn::Mul(key, u));
+  return hn::MulAdd(decay, state, hn::MulAdd(b, u, hn::Mul(key, v)));
+}
+
+// Of columns whose sums are p and r. With rank 1 the weighted v is v_factor times v.
+template <int kRank, class D>
+HWY_INLINE hn::Vec<D> u_of(D d, const Step& step, hn::Vec<D> p, float v_factor, hn::Vec<D> v) {
+  if constexpr (kRank == 2) return p;
+  return hn::NegMulAdd(hn::Set(d, step.beta), p, hn::Mul(hn::Set(d, v_factor), v));
+}
+template <int kRank, class D>
+HWY_INLINE hn::Vec<D> output_of(D d, const Step& step, hn::Vec<D> r, hn::Vec<D> u, hn::Vec<D> v) {
+  const hn::Vec<D> qk = hn::Set(d, step.qk);
+  if constexpr (kRank == 1) return hn::MulAdd(u, qk, r);
+  return hn::MulAdd(v, qk, hn::MulAdd(u, hn::Set(d, step.qb), r));
 }
 
 // Prefetches memory that is needed later, a few lines at a time.
@@ -82,72 +104,83 @@ struct Ahead {
 };
 
 template <int kLane, int kVectors>
-HWY_INLINE void add_rows(DF d, const float* HWY_RESTRICT state, std::size_t row, const Quad& k, const Quad& q,
+HWY_INLINE void add_rows(DF d, const float* HWY_RESTRICT state, std::size_t row, const Quad& x, const Quad& q,
                          VF (&p)[kVectors], VF (&r)[kVectors]) {
   if constexpr (kLane < 4) {
-    const VF kc = broadcast<kLane>(d, k), qc = broadcast<kLane>(d, q);
+    const VF xc = broadcast<kLane>(d, x), qc = broadcast<kLane>(d, q);
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
       const VF s = hn::LoadU(d, state + kLane * row + n * kLanes);
-      p[n] = hn::MulAdd(s, kc, p[n]);
+      p[n] = hn::MulAdd(s, xc, p[n]);
       r[n] = hn::MulAdd(s, qc, r[n]);
     }
-    add_rows<kLane + 1, kVectors>(d, state, row, k, q, p, r);
+    add_rows<kLane + 1, kVectors>(d, state, row, x, q, p, r);
   }
 }
 
-// First pass over kVectors vectors of columns: reads `channels` rows of the state and v, writes u and o. The
-// weighted v is v_factor times v.
-template <int kVectors>
+// First pass over kVectors vectors of columns: reads `channels` rows of the state and v, writes u and o.
+template <int kRank, int kVectors>
 HWY_INLINE void step_read(DF d, const Step& step, const float* HWY_RESTRICT state, std::size_t row,
                           std::size_t channels, const float* v, float v_factor, float* u, float* o,
                           Ahead& ahead) {
   VF p[kVectors], r[kVectors];
   FLA_UNROLL for (int n = 0; n < kVectors; ++n) p[n] = r[n] = hn::Zero(d);
   Ahead lines = ahead;
-  const float *HWY_RESTRICT k_scalars = step.decayed_k, *HWY_RESTRICT q_scalars = step.decayed_q;
+  const float *HWY_RESTRICT x_scalars = step.probe, *HWY_RESTRICT q_scalars = step.decayed_q;
   std::size_t k = 0;
   for (; k + 4 <= channels; k += 4) {
     lines.touch<2 * kVectors * kLanes>();
-    add_rows<0, kVectors>(d, state + k * row, row, load_quad(d, k_scalars + k), load_quad(d, q_scalars + k),
+    add_rows<0, kVectors>(d, state + k * row, row, load_quad(d, x_scalars + k), load_quad(d, q_scalars + k),
                           p, r);
   }
   for (; k < channels; ++k) {
-    const VF kc = hn::Set(d, step.decayed_k[k]), qc = hn::Set(d, step.decayed_q[k]);
+    const VF xc = hn::Set(d, step.probe[k]), qc = hn::Set(d, step.decayed_q[k]);
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
       const VF s = hn::LoadU(d, state + k * row + n * kLanes);
-      p[n] = hn::MulAdd(s, kc, p[n]);
+      p[n] = hn::MulAdd(s, xc, p[n]);
       r[n] = hn::MulAdd(s, qc, r[n]);
     }
   }
   ahead = lines;
-  const VF beta = hn::Set(d, step.beta), qk = hn::Set(d, step.qk), factor = hn::Set(d, v_factor);
   FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
-    const VF un = hn::NegMulAdd(beta, p[n], hn::Mul(factor, hn::LoadU(d, v + n * kLanes)));
+    const VF vn = hn::LoadU(d, v + n * kLanes), un = u_of<kRank>(d, step, p[n], v_factor, vn);
     hn::StoreU(un, d, u + n * kLanes);
-    hn::StoreU(hn::MulAdd(un, qk, r[n]), d, o + n * kLanes);
+    hn::StoreU(output_of<kRank>(d, step, r[n], un, vn), d, o + n * kLanes);
   }
 }
 
-// Second pass: `to` may be `from`.
-template <int kVectors>
+// Second pass: `to` may be `from`. With rank 2 it reads v, and brings `soon`, the block that the next first
+// pass reads, to L1; with rank 1 that was no gain.
+template <int kRank, int kVectors>
 HWY_INLINE void step_write(DF d, const Step& step, const float* from, float* to, std::size_t row,
-                           std::size_t channels, const float* u, Ahead& ahead) {
+                           std::size_t channels, const float* v, const float* u, const float* soon,
+                           Ahead& ahead) {
   // Loads, then arithmetic, then stores of a few vectors: neighbours become one instruction where the target
   // has loads and stores of pairs.
   constexpr int kTogether = std::min(kVectors, kTileRows);
-  VF un[kVectors];
-  FLA_UNROLL for (int n = 0; n < kVectors; ++n) un[n] = hn::LoadU(d, u + n * kLanes);
+  VF un[kVectors], vn[kVectors];
+  FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
+    un[n] = hn::LoadU(d, u + n * kLanes);
+    vn[n] = kRank == 2 ? hn::LoadU(d, v + n * kLanes) : hn::Zero(d);
+  }
   Ahead lines = ahead;
-  const float *decays = step.decay, *keys = step.key;
+  const float *decays = step.decay, *keys = step.key, *bs = step.b;
   for (std::size_t k = 0; k < channels; ++k) {
     lines.touch<kVectors * kLanes / 2>();
-    const VF a = hn::Set(d, decays[k]), key = hn::Set(d, keys[k]);
+    if constexpr (kRank == 2) {
+      FLA_UNROLL for (int i = 0; i < kVectors * kLanes; i += 16) {
+        __builtin_prefetch(soon + k * row + static_cast<std::size_t>(i), 0, 3);
+      }
+    }
+    const VF decay = hn::Set(d, decays[k]), key = hn::Set(d, keys[k]);
+    const VF b = hn::Set(d, kRank == 2 ? bs[k] : 0.f);
     const float* source = from + k * row;
     float* target = to + k * row;
     FLA_UNROLL for (int n = 0; n < kVectors; n += kTogether) {
       VF s[kTogether];
       FLA_UNROLL for (int i = 0; i < kTogether; ++i) s[i] = hn::LoadU(d, source + (n + i) * kLanes);
-      FLA_UNROLL for (int i = 0; i < kTogether; ++i) s[i] = decay_and_add(a, s[i], key, un[n + i]);
+      FLA_UNROLL for (int i = 0; i < kTogether; ++i) {
+        s[i] = next_state<kRank>(decay, s[i], key, vn[n + i], b, un[n + i]);
+      }
       FLA_UNROLL for (int i = 0; i < kTogether; ++i) hn::StoreU(s[i], d, target + (n + i) * kLanes);
     }
   }

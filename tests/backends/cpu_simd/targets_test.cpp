@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -7,7 +8,7 @@
 #include "fla/core/errors.h"
 #include "fla/core/threads.h"
 #include "fla/dispatch/settings/policy.h"
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 #include "tests/core/scoped_environment.h"
 #include "tests/ops/kda/causality.h"
 #include "tests/ops/kda/pool_run.h"
@@ -55,15 +56,42 @@ TEST(CpuSimdTargets, AnUnknownOneIsAnErrorThatNamesThoseOfTheMachine) {
   EXPECT_TRUE(text.ends_with("), got 'none'")) << text;
 }
 
+template <class Args>
+using Function = fla::RecurrenceResult (*)(const Args&);
+
+/// An op's functions.
+template <class Args>
+inline constexpr std::array<Function<Args>, 2> kFunctions{};
+template <>
+inline constexpr std::array kFunctions<fla::KdaArgs>{fla::chunk_kda, fla::fused_recurrent_kda};
+template <>
+inline constexpr std::array kFunctions<fla::DplrDeltaRuleArgs>{fla::chunk_dplr_delta_rule,
+                                                               fla::fused_recurrent_dplr_delta_rule};
+
 class CpuSimdTarget : public testing::TestWithParam<std::string> {
  protected:
   /// Both functions, on cpu_simd, against the reference.
-  static void expect_agreement(const fla::KdaArgs& args) {
-    const fla::ScopedPolicy required({.require = {{"kda", "cpu_simd"}}});
+  template <class Args>
+  static void expect_agreement(const Args& args) {
+    const fla::ScopedPolicy required({.require = {{std::string(Args::kOp.name), "cpu_simd"}}});
     const fla::cases::Reference reference = fla::cases::reference_of(args);
-    for (const auto run : {fla::chunk_kda, fla::fused_recurrent_kda}) {
+    for (const Function<Args> run : kFunctions<Args>) {
       EXPECT_EQ(fla::conformance::disagreement(run(args), reference, args), "")
-          << fla::conformance::describe(args);
+          << Args::kOp.name << ": " << fla::conformance::describe(args);
+    }
+  }
+
+  /// The same bits whatever the number of threads.
+  template <class Args>
+  static void expect_bits_on_any_threads(const Args& args) {
+    for (const Function<Args> run : kFunctions<Args>) {
+      fla::set_num_threads(1);
+      const fla::RecurrenceResult alone = run(args);
+      for (const int threads : {2, 3, 7}) {  // more than there are heads: V is split
+        fla::set_num_threads(threads);
+        EXPECT_TRUE(fla::conformance::same_bits(run(args), alone)) << Args::kOp.name << " on " << threads;
+      }
+      fla::set_num_threads(0);
     }
   }
 
@@ -113,21 +141,60 @@ TEST_P(CpuSimdTarget, LetsNoTokenChangeWhatIsBeforeItOrBesideIt) {
   fla_test::expect_outputs_before("fused_recurrent_kda", fla::fused_recurrent_kda);
 }
 
-TEST_P(CpuSimdTarget, AgreesOnEveryMagnitude) { fla_test::for_each_magnitude(expect_agreement); }
+TEST_P(CpuSimdTarget, AgreesOnEveryMagnitude) {
+  fla_test::for_each_magnitude(expect_agreement<fla::KdaArgs>);
+}
+
+TEST_P(CpuSimdTarget, AgreesOnTheLowRankRule) {
+  using Args = fla::DplrDeltaRuleArgs;
+  for (const fla::cases::DataKind data : fla::cases::kAllDataKinds) {
+    for (const fla::DType dtype : {fla::DType::f32, fla::DType::bf16, fla::DType::f16}) {
+      expect_agreement(fla::cases::make_case<Args>({.T = 19,
+                                                    .H = 1,
+                                                    .HV = 2,
+                                                    .K = 128,
+                                                    .V = 128,
+                                                    .dtype = dtype,
+                                                    .gate_dtype = dtype,
+                                                    .data = data})
+                           .args);
+    }
+  }
+  for (const bool v_first : {false, true}) {
+    const Args options{.output_final_state = true, .state_v_first = v_first};
+    for (const std::int64_t K : {1, 2, 7, 16, 33, 100, 256}) {
+      for (const std::int64_t V : {1, 3, 8, 31, 64, 100, 256})
+        expect_agreement(
+            fla::cases::make_case<Args>({.T = 11, .H = 1, .K = K, .V = V, .options = options}).args);
+    }
+    for (const bool final_state : {false, true}) {
+      for (const std::int64_t T : {0, 1, 2, 8, 9, 40}) {
+        expect_agreement(fla::cases::make_case<Args>(
+                             {.B = 3,
+                              .T = T,
+                              .H = 2,
+                              .K = 36,
+                              .V = 20,
+                              .initial_state = T != 9,
+                              .options = {.output_final_state = final_state, .state_v_first = v_first}})
+                             .args);
+      }
+    }
+  }
+}
 
 TEST_P(CpuSimdTarget, HasTheSameBitsForAnyNumberOfThreads) {
-  const fla::cases::KdaCase call = fla::cases::make_kda_case({.T = 70, .H = 1, .K = 64, .V = 128});
-  for (const auto run : {fla::chunk_kda, fla::fused_recurrent_kda}) {
-    fla::set_num_threads(1);
-    const fla::KdaResult alone = run(call.args);
-    for (const int threads : {2, 3, 7}) {  // more than there are heads: V is split
-      fla::set_num_threads(threads);
-      const fla::KdaResult split = run(call.args);
-      EXPECT_EQ(fla::conformance::bytes_of(split.o), fla::conformance::bytes_of(alone.o)) << threads;
-      EXPECT_EQ(fla::conformance::bytes_of(split.final_state), fla::conformance::bytes_of(alone.final_state))
-          << threads;
+  expect_bits_on_any_threads(fla::cases::make_kda_case({.T = 70, .H = 1, .K = 64, .V = 128}).args);
+  for (const std::int64_t V : {37, 128}) {
+    for (const bool v_first : {false, true}) {
+      expect_bits_on_any_threads(fla::cases::make_case<fla::DplrDeltaRuleArgs>(
+                                     {.T = 70,
+                                      .H = 1,
+                                      .K = 64,
+                                      .V = V,
+                                      .options = {.output_final_state = true, .state_v_first = v_first}})
+                                     .args);
     }
-    fla::set_num_threads(0);
   }
 }
 

@@ -2,22 +2,33 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "fla/core/errors.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 #include "tools/cases/random_case.h"
 
 namespace {
 
+using fla::DplrDeltaRuleArgs;
 using fla::DType;
 using fla::KdaArgs;
 using fla::TensorView;
 
-constexpr std::pair<const char*, fla::KdaResult (*)(const KdaArgs&)> kFunctions[] = {
-    {"chunk_kda", fla::chunk_kda}, {"fused_recurrent_kda", fla::fused_recurrent_kda}};
+/// A function of an op under its name.
+template <class Args>
+using NamedFunction = std::pair<std::string_view, fla::RecurrenceResult (*)(const Args&)>;
+
+constexpr NamedFunction<KdaArgs> kKdaFunctions[] = {{"chunk_kda", fla::chunk_kda},
+                                                    {"fused_recurrent_kda", fla::fused_recurrent_kda}};
+constexpr NamedFunction<DplrDeltaRuleArgs> kLowRankFunctions[] = {
+    {"chunk_dplr_delta_rule", fla::chunk_dplr_delta_rule},
+    {"fused_recurrent_dplr_delta_rule", fla::fused_recurrent_dplr_delta_rule}};
 
 /// A view of the same shape whose elements lie `inner` apart on the last axis and `row` on the one before it.
 TensorView spread(const fla::Tensor& memory, const TensorView& like, std::int64_t inner, std::int64_t row) {
@@ -29,40 +40,57 @@ TensorView spread(const fla::Tensor& memory, const TensorView& like, std::int64_
   return TensorView(memory.data(), like.dtype(), like.shape(), strides);
 }
 
-/// Spoils a call that cpu_simd takes, expects both verifiers to refuse it with this reason, and the call to
-/// fail with it where cpu_simd is required.
+/// Expects both verifiers to refuse a call with this reason, and the call to fail with it where cpu_simd is
+/// required.
+template <class Args>
+void expect_refusal_of(const Args& args, std::span<const NamedFunction<Args>> functions,
+                       const std::string& reason) {
+  const std::string op(Args::kOp.name);
+  for (const auto& [name, run] : functions) {
+    const fla::Explanation explanation = fla::explain(op, name, args);
+    const auto row = std::ranges::find(explanation.rows, "cpu_simd", &fla::Explanation::Row::name);
+    ASSERT_NE(row, explanation.rows.end());
+    EXPECT_EQ(row->state, "refused");
+    EXPECT_EQ(row->reason, reason);
+    EXPECT_EQ(explanation.selected, "original");
+    const fla::ScopedPolicy required({.require = {{op, "cpu_simd"}}});
+    try {
+      run(args);
+      ADD_FAILURE() << name << " ran";
+    } catch (const fla::BackendError& error) {
+      EXPECT_EQ(error.what(),
+                op + "." + std::string(name) + ": backend cpu_simd is required and refused: " + reason);
+    }
+  }
+}
+
 class CpuSimdVerifier : public testing::Test {
  protected:
   static constexpr std::int64_t kT = 3, kH = 2, kK = 8, kV = 4;
 
+  /// Of a call that cpu_simd takes, once it is spoilt.
   void expect_refusal(const std::function<void(KdaArgs&)>& spoil, const std::string& reason) {
     KdaArgs args = call_.args;
     spoil(args);
-    for (const auto& [name, run] : kFunctions) {
-      const fla::Explanation explanation = fla::explain("kda", name, args);
-      const auto row = std::ranges::find(explanation.rows, "cpu_simd", &fla::Explanation::Row::name);
-      ASSERT_NE(row, explanation.rows.end());
-      EXPECT_EQ(row->state, "refused");
-      EXPECT_EQ(row->reason, reason);
-      EXPECT_EQ(explanation.selected, "original");
-      const fla::ScopedPolicy required({.require = {{"kda", "cpu_simd"}}});
-      try {
-        run(args);
-        ADD_FAILURE() << name << " ran";
-      } catch (const fla::BackendError& error) {
-        EXPECT_EQ(error.what(),
-                  "kda." + std::string(name) + ": backend cpu_simd is required and refused: " + reason);
-      }
-    }
+    expect_refusal_of<KdaArgs>(args, kKdaFunctions, reason);
+  }
+  void expect_refusal(const std::function<void(DplrDeltaRuleArgs&)>& spoil, const std::string& reason) {
+    DplrDeltaRuleArgs args = low_rank_call_.args;
+    spoil(args);
+    expect_refusal_of<DplrDeltaRuleArgs>(args, kLowRankFunctions, reason);
   }
 
   fla::cases::KdaCase call_ = fla::cases::make_kda_case({.T = kT, .H = kH, .K = kK, .V = kV});
+  fla::cases::RandomCase<DplrDeltaRuleArgs> low_rank_call_ =
+      fla::cases::make_case<DplrDeltaRuleArgs>({.T = kT, .H = kH, .K = kK, .V = kV});
   fla::Tensor room_ = fla::Tensor::zeros({4096}, DType::f32);
 };
 
 TEST_F(CpuSimdVerifier, TakesAnOrdinaryCall) {
-  for (const auto& [name, run] : kFunctions)
+  for (const auto& [name, run] : kKdaFunctions)
     EXPECT_EQ(fla::explain("kda", name, call_.args).selected, "cpu_simd");
+  for (const auto& [name, run] : kLowRankFunctions)
+    EXPECT_EQ(fla::explain("dplr_delta_rule", name, low_rank_call_.args).selected, "cpu_simd");
 }
 
 TEST_F(CpuSimdVerifier, RefusesCudaTensors) {
@@ -96,6 +124,13 @@ TEST_F(CpuSimdVerifier, RefusesScatteredValues) {
 TEST_F(CpuSimdVerifier, RefusesScatteredGates) {
   expect_refusal([&](KdaArgs& args) { args.g = spread(room_, args.g, 4, 32); },
                  "requires contiguous channels in g, got stride 4");
+}
+
+TEST_F(CpuSimdVerifier, RefusesAScatteredPair) {
+  expect_refusal([&](DplrDeltaRuleArgs& args) { args.a = spread(room_, args.a, 2, 16); },
+                 "requires contiguous channels in a, got stride 2");
+  expect_refusal([&](DplrDeltaRuleArgs& args) { args.b = spread(room_, args.b, 5, 40); },
+                 "requires contiguous channels in b, got stride 5");
 }
 
 TEST_F(CpuSimdVerifier, RefusesScatteredOutput) {

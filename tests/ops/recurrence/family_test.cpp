@@ -99,7 +99,7 @@ void expect_any_gate(Function<Args> chunk, Function<Args> recurrent) {
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 
-TEST(Family, CpuSimdTakesEveryOpButTwo) {
+TEST(Family, CpuSimdTakesEveryOpButNormalizedOutputs) {
   const Inputs inputs;
   const auto answer = []<class Args>(const Args& args) {
     const fla::Explanation explanation = fla::explain(Args::kOp.name, Args::kOp.chunk, args);
@@ -114,7 +114,7 @@ TEST(Family, CpuSimdTakesEveryOpButTwo) {
   EXPECT_EQ(answer(inputs.call<fla::SimpleGlaArgs>()), "selected");
   EXPECT_EQ(answer(inputs.call<fla::RetentionArgs>()), "selected");
   EXPECT_EQ(answer(inputs.call<fla::LightningAttnArgs>()), "selected");
-  EXPECT_EQ(answer(inputs.call<fla::DplrDeltaRuleArgs>()), "none");
+  EXPECT_EQ(answer(inputs.call<fla::DplrDeltaRuleArgs>()), "selected");
   auto linear = inputs.call<fla::LinearAttnArgs>();
   EXPECT_EQ(answer(linear), "selected");
   linear.normalize = true;
