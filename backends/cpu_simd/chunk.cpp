@@ -124,7 +124,8 @@ struct Workspace {
   std::size_t channels, columns;
   float *state, *operands, *keys, *decayed_keys, *values, *u, *out, *gamma, *zeros, *bias;
   float *q_buffer, *k_buffer, *v_buffer;
-  float* exact;  // 7 times [C][channels]
+  float* key_sum;  // of the tokens so far, of a call that normalizes
+  float* exact;    // 7 times [C][channels]
   Step step;
   Gates gates[2];
 
@@ -150,6 +151,7 @@ struct Workspace {
     v_buffer = carver.take(C * columns);
     decayed_keys = carver.take(C * channels);
     bias = carver.take(channels);
+    key_sum = carver.take(channels);
     step.decay = carver.take(channels);
     step.key = carver.take(channels);
     step.probe = carver.take(channels);
@@ -170,7 +172,8 @@ struct Tokens {
   const float *q[kChunk], *k[kChunk];
   float q_factor[kChunk], k_factor[kChunk];
   HWY_ALIGN_MAX float beta[HWY_MAX(kChunk, kLanes)];
-  bool delta;  // or additive
+  float divisor[kChunk];  // of the outputs of a call that normalizes
+  bool delta;             // or additive
 };
 
 HWY_NOINLINE void read_tokens(const TokenReader& reader, const Workspace& w, std::int64_t first, int count,
@@ -187,6 +190,8 @@ HWY_NOINLINE void read_tokens(const TokenReader& reader, const Workspace& w, std
     t.k[i] = reader.k_row(first + i, w.k_buffer + static_cast<std::size_t>(i) * w.channels);
     t.q_factor[i] = reader.norm_factor(t.q[i]) * reader.call.scale;
     t.k_factor[i] = reader.norm_factor(t.k[i]);
+    if (reader.call.normalize)
+      t.divisor[i] = divisor_of(DF(), t.q[i], t.k[i], t.q_factor[i], t.k_factor[i], w.channels, w.key_sum);
   }
   for (int i = count; i < kChunk; ++i) {
     t.q[i] = t.k[i] = w.zeros;
@@ -705,6 +710,7 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
   if (head.skipped) return store_zeros(head, first_column, last_column);
 
   std::memset(w.zeros, 0, std::max(w.channels, w.columns) * sizeof(float));
+  if (call.normalize) std::memset(w.key_sum, 0, w.channels * sizeof(float));
   if (call.rule == Rule::additive)  // A stays zero
     std::memset(w.operands, 0, w.channels * kOperandRow * sizeof(float));
   const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
@@ -768,8 +774,9 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
       }
     }
     for (int i = 0; i < t.count; ++i) {
-      store_row(w.out + static_cast<std::size_t>(i) * w.columns + first_column, head.o_dtype,
-                last_column - first_column,
+      float* row = w.out + static_cast<std::size_t>(i) * w.columns + first_column;
+      if (call.normalize) divide_row(d, row, last_column - first_column, t.divisor[i]);
+      store_row(row, head.o_dtype, last_column - first_column,
                 head.o + (first + i) * head.o_step +
                     static_cast<std::ptrdiff_t>(first_column * size_of(head.o_dtype)));
     }

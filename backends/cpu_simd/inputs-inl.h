@@ -95,6 +95,29 @@ struct TokenReader {
   }
 };
 
+// What a token's output is divided by in a call that normalizes: scale q^T z + 1e-10. z, the sum of the keys
+// so far, takes the token's own first. q and k are multiplied by their factors, q's with the scale in it.
+HWY_INLINE float divisor_of(DF d, const float* HWY_RESTRICT q, const float* HWY_RESTRICT k, float q_factor,
+                            float k_factor, std::size_t padded, float* HWY_RESTRICT z) {
+  const std::size_t N = hn::Lanes(d);
+  const VF k_factors = hn::Set(d, k_factor);
+  VF sum = hn::Zero(d);
+  for (std::size_t c = 0; c < padded; c += N) {
+    const VF zc = hn::MulAdd(hn::LoadU(d, k + c), k_factors, hn::Load(d, z + c));
+    hn::Store(zc, d, z + c);
+    sum = hn::MulAdd(hn::LoadU(d, q + c), zc, sum);
+  }
+  return q_factor * sum_lanes(d, sum) + 1e-10f;
+}
+
+HWY_INLINE void divide_row(DF d, float* row, std::size_t count, float divisor) {
+  const std::size_t N = hn::Lanes(d);
+  const VF divisors = hn::Set(d, divisor);
+  std::size_t c = 0;
+  for (; c + N <= count; c += N) hn::StoreU(hn::Div(hn::LoadU(d, row + c), divisors), d, row + c);
+  for (; c < count; ++c) row[c] /= divisor;
+}
+
 // dt_bias of a head as a padded row of floats; null when the call has none.
 HWY_INLINE const float* bias_row(const Head& head, std::size_t K, std::size_t padded,
                                  float* HWY_RESTRICT buffer) {

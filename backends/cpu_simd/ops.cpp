@@ -45,7 +45,6 @@ Verdict verify(const Args& args) {
     FLA_REFUSE_IF(!has_contiguous_channels(args.b), "requires contiguous channels in b, got stride {}",
                   args.b.stride(3));
   }
-  if constexpr (requires { args.normalize; }) FLA_REFUSE_IF(args.normalize, "does not normalize outputs");
   FLA_REFUSE_IF(args.out.defined() && !has_contiguous_channels(args.out),
                 "requires contiguous channels in out, got stride {}", args.out.stride(3));
   if (const TensorView& state = args.initial_state; state.defined()) {

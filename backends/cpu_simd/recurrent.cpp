@@ -61,6 +61,8 @@ struct RecurrentWorkspace {
   float* o[kGroup];        // rows of the output or of o_buffer
   float* u;                // one row
   float *q_buffer, *k_buffer, *g_buffer, *a_buffer, *b_buffer, *bias;
+  float* key_sum;                          // of the tokens so far, of a call that normalizes
+  float divisors[kGroup];                  // of the outputs of such a call
   float *v_buffer, *o_buffer;              // [kGroup][columns]
   float* state;                            // [K][V]
   const float* next_head_state = nullptr;  // where it is known
@@ -79,6 +81,7 @@ struct RecurrentWorkspace {
     g_buffer = carver.take(channels);
     a_buffer = carver.take(channels);
     b_buffer = carver.take(channels);
+    key_sum = carver.take(channels);
     for (Step& step : steps) step.b = carver.take(channels);
     v_buffer = carver.take(kGroup * columns);
     o_buffer = carver.take(kGroup * columns);
@@ -355,6 +358,11 @@ HWY_INLINE void prefetch_token(const Head& head, std::int64_t token, std::size_t
   prefetch_row(head.b, token, K);
 }
 
+HWY_NOINLINE void take_divisor(DF d, const float* q, const float* k, float q_factor, float k_factor, int t,
+                               RecurrentWorkspace& w) {
+  w.divisors[t] = divisor_of(d, q, k, q_factor, k_factor, w.channels, w.key_sum);
+}
+
 template <int kRank>
 HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& head, std::size_t first,
                                  std::size_t last, RecurrentWorkspace& w, Ahead& ahead) {
@@ -374,6 +382,7 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
   }
   if (place.to == nullptr && head.tokens > 1) place.to = w.state;
 
+  if (call.normalize) std::memset(w.key_sum, 0, w.channels * sizeof(float));
   const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
   for (std::int64_t token = 0; token < head.tokens; token += kGroup) {
     const int count = static_cast<int>(std::min<std::int64_t>(kGroup, head.tokens - token));
@@ -384,6 +393,7 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
       const float q_factor = reader.norm_factor(q) * call.scale, k_factor = reader.norm_factor(k);
       prepare_step(d, call.rule, q, k, reader.gate_row(token + t, w.g_buffer, w.channels), reader.gate_unit(),
                    q_factor, k_factor, beta[t], w.channels, w.steps[t]);
+      if (call.normalize) take_divisor(d, q, k, q_factor, k_factor, t, w);
       if constexpr (kRank == 2) {
         prepare_pair(d, q, q_factor, as_floats(head.a.at(token + t), head.a.dtype, K, w.channels, w.a_buffer),
                      as_floats(head.b.at(token + t), head.b.dtype, K, w.channels, w.b_buffer), w.channels,
@@ -400,6 +410,8 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
       step_k_first<kRank>(d, w, count, place, V, K, first, last, ahead);
     }
     place.from = place.to;
+    for (int t = 0; t < count && call.normalize; ++t)
+      divide_row(d, w.o[t] + first, last - first, w.divisors[t]);
     for (int t = 0; t < count && head.o_dtype != DType::f32; ++t) {
       store_row(
           w.o[t] + first, head.o_dtype, last - first,

@@ -67,6 +67,9 @@ inline constexpr std::array kFunctions<fla::KdaArgs>{fla::chunk_kda, fla::fused_
 template <>
 inline constexpr std::array kFunctions<fla::DplrDeltaRuleArgs>{fla::chunk_dplr_delta_rule,
                                                                fla::fused_recurrent_dplr_delta_rule};
+template <>
+inline constexpr std::array kFunctions<fla::LinearAttnArgs>{fla::chunk_linear_attn,
+                                                            fla::fused_recurrent_linear_attn};
 
 class CpuSimdTarget : public testing::TestWithParam<std::string> {
  protected:
@@ -183,6 +186,25 @@ TEST_P(CpuSimdTarget, AgreesOnTheLowRankRule) {
   }
 }
 
+TEST_P(CpuSimdTarget, AgreesOnNormalizedOutputs) {
+  using Args = fla::LinearAttnArgs;
+  const Args options{.output_final_state = true, .normalize = true};
+  for (const fla::DType dtype : {fla::DType::f32, fla::DType::bf16, fla::DType::f16}) {
+    for (const std::int64_t K : {1, 7, 33, 128}) {
+      for (const std::int64_t V : {1, 31, 64, 250}) {
+        for (const std::int64_t T : {1, 21}) {
+          expect_agreement(
+              fla::cases::make_case<Args>(
+                  {.B = 2, .T = T, .H = 1, .HV = 2, .K = K, .V = V, .dtype = dtype, .options = options})
+                  .args);
+        }
+      }
+    }
+  }
+  expect_agreement(
+      fla::cases::make_case<Args>({.K = 32, .V = 48, .lengths = {9, 0, 30, 1}, .options = options}).args);
+}
+
 TEST_P(CpuSimdTarget, HasTheSameBitsForAnyNumberOfThreads) {
   expect_bits_on_any_threads(fla::cases::make_kda_case({.T = 70, .H = 1, .K = 64, .V = 128}).args);
   for (const std::int64_t V : {37, 128}) {
@@ -195,6 +217,10 @@ TEST_P(CpuSimdTarget, HasTheSameBitsForAnyNumberOfThreads) {
                                       .options = {.output_final_state = true, .state_v_first = v_first}})
                                      .args);
     }
+    expect_bits_on_any_threads(
+        fla::cases::make_case<fla::LinearAttnArgs>(
+            {.T = 70, .H = 1, .K = 64, .V = V, .options = {.output_final_state = true, .normalize = true}})
+            .args);
   }
 }
 

@@ -99,7 +99,7 @@ void expect_any_gate(Function<Args> chunk, Function<Args> recurrent) {
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 
-TEST(Family, CpuSimdTakesEveryOpButNormalizedOutputs) {
+TEST(Family, CpuSimdTakesEveryOp) {
   const Inputs inputs;
   const auto answer = []<class Args>(const Args& args) {
     const fla::Explanation explanation = fla::explain(Args::kOp.name, Args::kOp.chunk, args);
@@ -118,7 +118,7 @@ TEST(Family, CpuSimdTakesEveryOpButNormalizedOutputs) {
   auto linear = inputs.call<fla::LinearAttnArgs>();
   EXPECT_EQ(answer(linear), "selected");
   linear.normalize = true;
-  EXPECT_EQ(answer(linear), "refused: does not normalize outputs");
+  EXPECT_EQ(answer(linear), "selected");
   auto gla = inputs.call<fla::GlaArgs>();
   const Tensor wide = Tensor::zeros({1, inputs.of.T, inputs.of.HV, 2 * inputs.of.K}, DType::f32);
   gla.g = TensorView(
