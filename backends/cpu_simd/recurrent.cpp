@@ -386,6 +386,8 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
   const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
   for (std::int64_t token = 0; token < head.tokens; token += kGroup) {
     const int count = static_cast<int>(std::min<std::int64_t>(kGroup, head.tokens - token));
+    const std::int64_t following = std::min(token + 2 * kGroup, head.tokens);
+    for (std::int64_t t = token + kGroup; t < following; ++t) prefetch_token(head, t, K, V);
     HWY_ALIGN_MAX float beta[HWY_MAX(kGroup, kLanes)] = {};
     if (call.rule == Rule::delta) reader.betas(token, static_cast<std::size_t>(count), beta);
     for (int t = 0; t < count; ++t) {
