@@ -71,7 +71,7 @@ Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t s
     h.gate_rate = std::exp(scalar_at(call.A_log.data, call.A_log.dtype, value_head * call.A_log.head));
   if (call.dt_bias.data) {
     h.dt_bias = call.dt_bias;
-    h.dt_bias.data = static_cast<const std::byte*>(call.dt_bias.data) +
+    h.dt_bias.data = static_cast<std::byte*>(call.dt_bias.data) +
                      value_head * call.dt_bias.head * static_cast<std::int64_t>(size_of(call.dt_bias.dtype));
   }
   return h;

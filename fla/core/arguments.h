@@ -173,6 +173,12 @@ struct MemberOf<Member> {
   static const void* get(const void* args) { return &(static_cast<const Struct*>(args)->*Member); }
 };
 
+/// Members whose names C++ keeps for itself have an underscore at the end.
+constexpr std::string_view name_in_tables(std::string_view member) {
+  if (member.ends_with('_')) member.remove_suffix(1);
+  return member;
+}
+
 /// The name as it is; that of no member does not compile.
 template <auto Member>
 constexpr std::string_view name_of_member(std::string_view name) {
@@ -190,7 +196,7 @@ constexpr std::string_view name_of_member(std::string_view name) {
 // … and in the table; TableStruct is the struct that the table is being made for. A last entry of a line is
 // the name of the argument that it needs.
 #define FLA_ROW(name, kind, need, types, shape, in_place_of, doc, ...) \
-  ::fla::Argument{#name,                                               \
+  ::fla::Argument{::fla::detail::name_in_tables(#name),                \
                   ::fla::ArgumentKind::kind,                           \
                   ::fla::Need::need,                                   \
                   types,                                               \
@@ -214,11 +220,12 @@ constexpr std::string_view name_of_member(std::string_view name) {
 #define FLA_ARGUMENT_MEMBERS(LIST) \
   LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG)
 
-/// In a function that returns an ArgumentTable: the table of that struct and its list.
-#define FLA_RETURN_ARGUMENT_TABLE(STRUCT, LIST)                                           \
-  using TableStruct = STRUCT;                                                             \
-  static constexpr ::std::array kTable{                                                   \
-      LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG)}; \
+/// In a function that returns an ArgumentTable: the table of that struct and its list, or of rows.
+#define FLA_RETURN_ARGUMENT_TABLE(STRUCT, LIST) \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG))
+#define FLA_RETURN_TABLE(STRUCT, ...)                \
+  using TableStruct = STRUCT;                        \
+  static constexpr ::std::array kTable{__VA_ARGS__}; \
   return kTable
 
 }  // namespace fla

@@ -3,6 +3,6 @@
 namespace fla {
 
 /// For programs that are made from few sources: kda's own has its functions with it.
-ArgumentTable KdaArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(KdaArgs, FLA_KDA_ARGUMENTS); }
+ArgumentTable KdaArgs::arguments() { FLA_RETURN_RECURRENCE_TABLE(KdaArgs, FLA_KDA_ARGUMENTS); }
 
 }  // namespace fla

@@ -69,6 +69,16 @@ TEST(BenchCommand, TakesEveryOp) {
   }
 }
 
+TEST(BenchCommand, TimesGradientsWithBackward) {
+  const Outcome outcome = fla(small_run({"--json", "--backward"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json row = Json::parse(outcome.out).at("rows").back();
+  EXPECT_EQ(row.at("function"), "chunk_kda_backward");
+  EXPECT_EQ(row.at("backend"), "original");
+  EXPECT_EQ(row.at("error_o"), 0.0);
+  EXPECT_GT(row.at("median_s"), 0.0);
+}
+
 TEST(BenchCommand, NamesTheOpsItKnows) {
   const Outcome outcome = fla({"bench", "nothing"});
   EXPECT_EQ(outcome.code, 2);

@@ -55,10 +55,25 @@ TEST(Case, AsksForAResultThatIsExpected) {
   EXPECT_TRUE(read_case(golden("kda_decode_f32")).args_as<KdaArgs>().output_final_state);
 }
 
-TEST(Case, NamesExpectationsThatTheOpDoesNotReturn) {
+TEST(Case, IsReadForEitherDirection) {
   const Case call = read_case(golden("kda_f32_grad"));
-  EXPECT_THAT(call.not_compared, ElementsAre("dbeta", "dg", "dinitial_state", "dk", "dq", "dv"));
+  EXPECT_THAT(call.of_other_direction, ElementsAre("dbeta", "dg", "dinitial_state", "dk", "dq", "dv"));
+  EXPECT_THAT(call.not_compared, IsEmpty());
   EXPECT_THAT(call.warnings, IsEmpty());
+  const Case back = read_case(golden("kda_f32_grad"), "", {}, fla::cases::Direction::backward);
+  EXPECT_EQ(back.op->title, "kda.chunk_kda_backward");
+  EXPECT_EQ(back.expected.size(), 6u);
+  EXPECT_THAT(back.of_other_direction, ElementsAre("final_state", "o"));
+  EXPECT_THAT(back.warnings, IsEmpty());
+  EXPECT_NO_THROW(validate(back));
+}
+
+TEST(Case, NamesExpectationsThatTheOpDoesNotReturn) {
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> tensors = small_call();
+  tensors.push_back({"expect.colour", Tensor::zeros({2}, DType::f32)});
+  write_safetensors(folder / "a", tensors, {{"op", "kda"}});
+  EXPECT_THAT(read_case(folder / "a").not_compared, ElementsAre("colour"));
 }
 
 TEST(Case, WarnsAboutWhatMeansNothingToTheOp) {

@@ -79,7 +79,26 @@ TEST(CheckCommand, ChecksTheBackendItIsToldAlone) {
 TEST(CheckCommand, SaysThatGradientsAreNotCompared) {
   const Outcome outcome = fla({"check", golden("kda_f32_grad")});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("not compared"));
+  EXPECT_THAT(outcome.err, HasSubstr("gradients are not compared without --backward"));
+}
+
+TEST(CheckCommand, ComparesGradientsWithBackward) {
+  const Outcome outcome = fla({"check", "--backward", "--json", golden("kda_f32_grad")});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  const Json row = Json::parse(outcome.out.substr(0, outcome.out.find('\n')));
+  EXPECT_EQ(row.at("function"), "chunk_kda_backward");
+  EXPECT_EQ(row.at("backend"), "original");
+  EXPECT_EQ(row.at("tolerance"), 1e-4);
+  EXPECT_LE(row.at("errors").at("dg"), 1e-6);
+  EXPECT_EQ(row.at("errors").size(), 6u);
+  EXPECT_THAT(fla({"check", "--backward", golden("kda_f32_grad")}).out, HasSubstr("chunk_kda_backward"));
+}
+
+TEST(CheckCommand, NeedsGradientsToCompareBackward) {
+  const Outcome outcome = fla({"check", "--backward", golden("kda_decode_f32")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("expected expect.d* tensors to compare with, got none"));
 }
 
 TEST(CheckCommand, RefusesAnExpectationOfAnotherShape) {

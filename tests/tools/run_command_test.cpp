@@ -48,6 +48,21 @@ TEST(RunCommand, RunsTheOriginalKernelAndTheFunctionItIsTold) {
   EXPECT_EQ(json.at("tensors"), Json({"o", "final_state"}));
 }
 
+TEST(RunCommand, WritesGradientsWithBackward) {
+  const TemporaryFolder folder;
+  const std::string in = golden("kda_fused_grad_f32");
+  const Outcome outcome = fla({"run", "kda", "--backward", "--in", in, "--out", folder / "x", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out).at("function"), "chunk_kda_backward");
+  const cases::Safetensors result = cases::Safetensors::open(folder / "x"),
+                           expected = cases::Safetensors::open(in);
+  EXPECT_EQ(result.entries().size(), 8u);
+  for (const cases::Safetensors::Entry& entry : result.entries()) {
+    EXPECT_LT(cases::relative_error(result.read(entry.name), expected.read("expect." + entry.name)), 1e-5)
+        << entry.name;
+  }
+}
+
 TEST(RunCommand, PrintsTheCountersOnStandardError) {
   const TemporaryFolder folder;
   const std::vector<std::string> words{"run",        "kda",        "--in",      golden("kda_decode_f32"),

@@ -68,4 +68,12 @@ double tolerance(DType inputs) {
   }
 }
 
+double gradient_tolerance(DType inputs) {
+  switch (inputs) {
+    case DType::bf16: return 1.5e-2;
+    case DType::f16: return 4e-3;
+    default: return 1e-4;
+  }
+}
+
 }  // namespace fla::cases

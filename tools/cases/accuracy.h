@@ -48,4 +48,7 @@ double relative_error(const TensorView& x, const TensorView& reference);
 /// f16.
 double tolerance(DType inputs);
 
+/// The same of gradients: 1e-4 for f32, 1.5e-2 for bf16, 4e-3 for f16.
+double gradient_tolerance(DType inputs);
+
 }  // namespace fla::cases

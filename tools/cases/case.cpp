@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "fla/core/device_memory.h"
 #include "fla/core/environment.h"
@@ -13,7 +14,6 @@ namespace fla::cases {
 namespace {
 
 constexpr std::string_view kExpect = "expect.";
-constexpr std::array<std::string_view, 2> kUpstreamGradients{"do", "dht"};  // what a backward starts from
 constexpr std::array<std::string_view, 2> kOwnMetadata{"op",
                                                        "format"};  // "format" is what PyTorch's writer adds
 
@@ -28,11 +28,14 @@ Tensor on_device(const Tensor& tensor, const Argument& argument, Device device) 
   return copy_to(tensor, device);
 }
 
-void read_tensor(const Safetensors& file, const Safetensors::Entry& entry, Device device, Case& call) {
+/// `other`: the op's functions of the other direction.
+void read_tensor(const Safetensors& file, const Safetensors::Entry& entry, Device device, const Op* other,
+                 Case& call) {
   if (entry.name.starts_with(kExpect)) {
     const std::string result = entry.name.substr(kExpect.size());
     if (std::ranges::count(call.op->results, result) == 0) {
-      call.not_compared.push_back(result);
+      const bool is_others = other != nullptr && std::ranges::count(other->results, result) > 0;
+      (is_others ? call.of_other_direction : call.not_compared).push_back(result);
       return;
     }
     call.expected.push_back({result, file.read(entry.name)});
@@ -45,7 +48,7 @@ void read_tensor(const Safetensors& file, const Safetensors::Entry& entry, Devic
     Tensor tensor = on_device(file.read(entry.name), *argument, device);
     argument->tensor(call.args.get()) = tensor.view();
     call.tensors.push_back({entry.name, tensor});
-  } else if (std::ranges::count(kUpstreamGradients, entry.name) == 0) {
+  } else if (other == nullptr || find_argument(other->arguments, entry.name) == nullptr) {
     call.warnings.push_back("tensor '" + printable_excerpt(entry.name) + "' is no input of " +
                             std::string(call.op->name) + " and is ignored");
   }
@@ -75,25 +78,30 @@ std::string op_named_by(const Safetensors& file, std::string_view op) {
 
 }  // namespace
 
-Case read_case(const std::string& path, std::string_view op, Device device) {
+Case read_case(const std::string& path, std::string_view op, Device device, Direction direction) {
   const Safetensors file = Safetensors::open(path);
   const std::string name = op_named_by(file, op);
   try {
     Case call;
     call.file = path;
     call.op = &find_op(name);
+    const Op* other = backward_of(*call.op);
+    if (direction == Direction::backward) {
+      if (other == nullptr) throw InvalidArgument("op", name + " has no backward function");
+      std::swap(call.op, other);
+    }
     call.args = call.op->make_args();
     for (const auto& [key, value] : file.metadata()) {
       if (std::ranges::count(kOwnMetadata, key) > 0) continue;
       const Argument* argument = find_argument(call.op->arguments, key);
       if (argument != nullptr && is_option(*argument)) {
         set_option(call.op->arguments, call.args.get(), key, value);
-      } else {
+      } else if (other == nullptr || find_argument(other->arguments, key) == nullptr) {
         call.warnings.push_back("__metadata__ '" + printable_excerpt(key) + "' is no option of " + name +
                                 " and is ignored");
       }
     }
-    for (const Safetensors::Entry& entry : file.entries()) read_tensor(file, entry, device, call);
+    for (const Safetensors::Entry& entry : file.entries()) read_tensor(file, entry, device, other, call);
     give_pools(call);
     return call;
   } catch (const InvalidArgument& error) {

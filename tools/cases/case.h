@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,12 +18,13 @@ namespace fla::cases {
 struct Case {
   std::string file;
   const Op* op = nullptr;
-  std::shared_ptr<void> args;             ///< the op's argument struct, over `tensors`
-  std::vector<NamedTensor> tensors;       ///< the memory of the arguments
-  std::vector<NamedTensor> pools;         ///< the memory of outputs of which a call writes single slots
-  std::vector<NamedTensor> expected;      ///< results of the op, without "expect."
-  std::vector<std::string> not_compared;  ///< other expectations, such as gradients
-  std::vector<std::string> warnings;      ///< tensors and options that mean nothing to the op
+  std::shared_ptr<void> args;                   ///< the op's argument struct, over `tensors`
+  std::vector<NamedTensor> tensors;             ///< the memory of the arguments
+  std::vector<NamedTensor> pools;               ///< the memory of outputs of which a call writes single slots
+  std::vector<NamedTensor> expected;            ///< results of the op, without "expect."
+  std::vector<std::string> of_other_direction;  ///< expectations of what the other direction returns
+  std::vector<std::string> not_compared;        ///< other expectations
+  std::vector<std::string> warnings;            ///< tensors and options that mean nothing to the op
 
   template <class Args>
   const Args& args_as() const {
@@ -30,10 +32,15 @@ struct Case {
   }
 };
 
+/// Which of its op's functions a case is read for: those that go forward, or the one that goes backward.
+enum class Direction : std::uint8_t { forward, backward };
+
 /// Reads a case through the op's argument table. `op` empty: the file must name it; otherwise the file may,
-/// and must agree. A result that the file expects is asked for (output_final_state). Throws FileError. The
-/// arguments are complete but not validated: options may still be set.
-Case read_case(const std::string& file, std::string_view op = "", Device device = {});
+/// and must agree. A result that the file expects is asked for (output_final_state). What only functions of
+/// the other direction take or return is passed over. Throws FileError. The arguments are complete but not
+/// validated: options may still be set.
+Case read_case(const std::string& file, std::string_view op = "", Device device = {},
+               Direction direction = Direction::forward);
 
 /// Gives a call that names slots and asks for a final state the pool to write it to, since the caller has to:
 /// one like the pool that it reads, or zeros in the shape of what the file expects. Takes it back from a call

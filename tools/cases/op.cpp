@@ -43,6 +43,43 @@ Op recurrence_op() {
               }};
 }
 
+/// The backward function of an op of the family.
+template <BackwardArgs Args>
+Op backward_op() {
+  static constexpr std::array kFunctions{Args::kOp.backward};
+  static const std::string title = std::string(Args::kOp.name) + "." + std::string(Args::kOp.backward);
+  static const std::vector<std::string_view> results = [] {
+    std::vector<std::string_view> names;
+    for (const Argument& argument : Args::arguments()) {
+      if (argument.kind == ArgumentKind::output) names.push_back(argument.name);
+    }
+    return names;
+  }();
+  return {.name = Args::kOp.name,
+          .title = title,
+          .arguments = Args::arguments(),
+          .functions = kFunctions,
+          .results = results,
+          .make_args = []() -> std::shared_ptr<void> { return std::make_shared<Args>(); },
+          .validate = [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); },
+          .front_door = [](const void*) { return Args::kOp.backward; },
+          .explain =
+              [](std::string_view function, const void* args) {
+                return explain(Args::kOp.name, function, *static_cast<const Args*>(args));
+              },
+          .run =
+              [](std::string_view, const void* args) {
+                const RecurrenceGradients gradients =
+                    Functions<typename Args::Forward>::backward(*static_cast<const Args*>(args));
+                std::vector<NamedTensor> found;
+#define FLA_INPUT(name) \
+  if (gradients.d##name.defined()) found.push_back({"d" #name, gradients.d##name});
+                FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+                return found;
+              }};
+}
+
 constexpr std::array<std::string_view, 3> kStages{"l2_norm", "gate", "solve_tril"};
 constexpr std::array<std::string_view, 3> kStageTitles{"common.l2_norm", "common.gate", "common.solve_tril"};
 constexpr std::array<std::string_view, 1> kStageResults{"out"};
@@ -68,8 +105,10 @@ Op stage_op() {
               }};
 }
 
+bool is_backward(const Op& op) { return op.title.ends_with("_backward"); }
+
 std::span<const Op> all_ops() {
-#define FLA_OP(NAME, ARGS) recurrence_op<ARGS>(),
+#define FLA_OP(NAME, ARGS) recurrence_op<ARGS>(), backward_op<ARGS::Backward>(),
   static const std::array ops{FLA_RECURRENCE_OPS(FLA_OP) stage_op<L2NormArgs, &common::l2_norm, 0>(),
                               stage_op<GateArgs, &common::gate, 1>(),
                               stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
@@ -94,8 +133,17 @@ const Op& find_op(std::string_view title) {
   const auto found = std::ranges::find(ops, title, &Op::title);
   if (found != ops.end()) return *found;
   std::vector<std::string_view> titles;
-  for (const Op& op : ops) titles.push_back(op.title);
+  for (const Op& op : ops) {
+    if (!is_backward(op)) titles.push_back(op.title);
+  }
   throw InvalidArgument("op", "expected one of " + joined(titles) + ", got '" + std::string(title) + "'");
+}
+
+const Op* backward_of(const Op& op) {
+  for (const Op& other : all_ops()) {
+    if (other.name == op.name && is_backward(other)) return &other;
+  }
+  return nullptr;
 }
 
 }  // namespace fla::cases

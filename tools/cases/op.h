@@ -36,4 +36,7 @@ struct Op {
 /// The op of that title. Throws InvalidArgument, naming those that there are.
 const Op& find_op(std::string_view title);
 
+/// The backward function of an op, which has arguments of its own; null where it has none.
+const Op* backward_of(const Op& op);
+
 }  // namespace fla::cases

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fla/core/tensor.h"
+#include "fla/ops/recurrence/arguments.h"
 #include "fla/ops/recurrence/call.h"
 
 /// The recurrence of fla/ops/recurrence/call.h in float64, written for being read and not for speed: what
@@ -28,6 +29,15 @@ struct ReferenceHead {
 };
 ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const LowRankPair& pair,
                                         std::int64_t sequence, std::int64_t head);
+
+/// The gradients of such a call, in float64: those of every input that it has, row-major in the input's
+/// shape, whether they are asked for or not. Empty where there is no input.
+struct GradientReference {
+#define FLA_INPUT(name) std::vector<double> d##name{};
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+};
+GradientReference gradient_reference(const BackwardCall& call);
 
 /// The errors of o and, where it is there, of the slots of final_state that were written.
 struct Errors {

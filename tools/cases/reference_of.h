@@ -20,6 +20,11 @@ ReferenceHead reference_head_of(const Args& args, std::int64_t sequence, std::in
                                    sequence, head);
 }
 
+template <BackwardArgs Args>
+GradientReference gradient_reference_of(const Args& args) {
+  return gradient_reference(call_of(args, RecurrenceGradients{}));
+}
+
 inline Errors errors_of(const RecurrenceResult& result, const Reference& reference) {
   return errors_of(result.o, result.final_state, reference);
 }

@@ -21,6 +21,8 @@ struct Functions;
   struct Functions<ARGS> {                                                                             \
     static constexpr auto original_chunk = &fla::original::chunk_##NAME,                               \
                           original_recurrent = &fla::original::fused_recurrent_##NAME;                 \
+    static constexpr auto backward = &fla::chunk_##NAME##_backward,                                    \
+                          original_backward = &fla::original::chunk_##NAME##_backward;                 \
     static constexpr auto door = &fla::NAME, chunk = &fla::chunk_##NAME,                               \
                           recurrent = &fla::fused_recurrent_##NAME;                                    \
     static auto called(std::string_view function) {                                                    \

@@ -27,10 +27,11 @@ struct BenchOptions {
   std::vector<int> threads;
   int repetitions = 0;
   std::optional<double> seconds;
-  bool json = false;
+  bool backward = false, json = false;
 
   bool has_case(const std::string& name) const {
-    return cases.empty() || std::ranges::count(cases, name) > 0;
+    if (cases.empty()) return !backward || name == "prefill";  // nobody trains on single tokens
+    return std::ranges::count(cases, name) > 0;
   }
 };
 
@@ -88,6 +89,7 @@ BenchRequest request_from(const BenchOptions& options) {
   request.threads = options.threads.empty() ? default_threads() : options.threads;
   request.gates = data_from(options.gates);
   request.function = options.function;
+  request.backward = options.backward;
   request.backends = options.backends;
   request.options = parse_settings(options.options, "1");
   request.repetitions = options.repetitions;
@@ -135,6 +137,7 @@ std::vector<CudaCase> cuda_cases_for(const BenchOptions& options, const Settings
 
 CudaBenchRequest cuda_request_from(const BenchOptions& options, Device device) {
   refuse_unless_default(options.threads.empty(), "threads", "cpu");
+  refuse_unless_default(!options.backward, "backward", "cpu");
   CudaBenchRequest request;
   request.op = options.op;
   request.device = device;
@@ -224,6 +227,8 @@ void add_bench(CLI::App& app, Action& chosen) {
                       "random, bound, slow, strong, resets, repeated_keys or mixed: what the data is like");
   command->add_option("--function", options->function,
                       "the op's function; the front door's choice if left out");
+  command->add_flag("--backward", options->backward,
+                    "the backward function; errors are its worst gradient's, against the original kernel");
   command
       ->add_option("--backend", options->backends, "these backends alone; 'original' for the original kernel")
       ->delimiter(',');

@@ -25,6 +25,7 @@ struct BenchRequest {
   std::vector<int> threads;
   cases::DataKind gates = cases::DataKind::random;
   std::string function;               ///< empty: the front door's choice
+  bool backward = false;              ///< the backward function
   std::vector<std::string> backends;  ///< empty: the original kernel and every backend that accepts
   Settings options;
   int repetitions = 0;  ///< 0: as many as fit into `seconds`
@@ -39,7 +40,7 @@ struct BenchRow {
   AxisSizes sizes;
   int repetitions = 0;
   double median_s = 0, min_s = 0;
-  double error_o = 0;
+  double error_o = 0;  ///< of the backward function, its worst gradient's against the original kernel's
   std::optional<double> error_state;
   double operations = 0;  ///< that the recurrence needs
   double bytes = 0;       ///< that have to be read and written once

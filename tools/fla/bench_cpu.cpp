@@ -8,8 +8,10 @@
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
 #include "tools/cases/accuracy.h"
+#include "tools/cases/backward_case.h"
 #include "tools/cases/case.h"
 #include "tools/cases/op.h"
+#include "tools/cases/random.h"
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
 #include "tools/cases/with_op.h"
@@ -34,26 +36,44 @@ double bytes_of(const TensorView& tensor) {
                           : 0;
 }
 
+void poison(const Tensor& tensor) {
+  std::memset(tensor.data(), 0xff, static_cast<std::size_t>(bytes_of(tensor)));  // NaN in every dtype
+}
+
+template <class Args>
+cases::RandomCase<Args> random_call(const BenchRequest& request, const BenchCase& bench_case, DType dtype) {
+  cases::CaseSpec<Args> spec;
+  const AxisSizes& sizes = bench_case.sizes;
+  spec.B = sizes[Axis::B], spec.T = sizes[Axis::T], spec.H = sizes[Axis::H];
+  spec.HV = sizes[Axis::HV], spec.K = sizes[Axis::K], spec.V = sizes[Axis::V];
+  if (const std::int64_t packed = sizes[Axis::N]; packed > 0) {
+    for (std::int64_t i = 0; i < packed; ++i)
+      spec.lengths.push_back((i + 1) * spec.T / packed - i * spec.T / packed);
+  }
+  spec.dtype = spec.gate_dtype = dtype;
+  spec.data = request.gates;
+  for (const auto& [name, value] : request.options) {
+    cases::set_option(Args::arguments(), &spec.options, name, value);
+  }
+  return cases::make_case(spec);
+}
+
+double bytes_of_inputs(const recurrence::Arguments& args) {
+  double sum = bytes_of(args.initial_state);
+  for (const TensorView* tensor : {&args.q, &args.k, &args.v, &args.g, &args.beta, &args.a, &args.b})
+    sum += bytes_of(*tensor);
+  return sum;
+}
+
 /// A call on random data with memory for its results. A short call updates its state in place, as decoding
 /// does.
-template <class Args>
+template <RecurrenceArgs OpArgs>
 class Subject {
  public:
-  Subject(const BenchRequest& request, const BenchCase& bench_case, DType dtype) {
-    cases::CaseSpec<Args> spec;
-    const AxisSizes& sizes = bench_case.sizes;
-    spec.B = sizes[Axis::B], spec.T = sizes[Axis::T], spec.H = sizes[Axis::H];
-    spec.HV = sizes[Axis::HV], spec.K = sizes[Axis::K], spec.V = sizes[Axis::V];
-    if (const std::int64_t packed = sizes[Axis::N]; packed > 0) {
-      for (std::int64_t i = 0; i < packed; ++i)
-        spec.lengths.push_back((i + 1) * spec.T / packed - i * spec.T / packed);
-    }
-    spec.dtype = spec.gate_dtype = dtype;
-    spec.data = request.gates;
-    for (const auto& [name, value] : request.options) {
-      cases::set_option(Args::arguments(), &spec.options, name, value);
-    }
-    call_ = cases::make_case(spec);
+  using Args = OpArgs;
+
+  Subject(const BenchRequest& request, const BenchCase& bench_case, DType dtype)
+      : call_(random_call<Args>(request, bench_case, dtype)) {
     Args& args = call_.args;
     validate_arguments(args);
     o_ = Tensor::empty(args.v.shape(), args.v.dtype());
@@ -67,6 +87,9 @@ class Subject {
   }
 
   const Args& args() const { return call_.args; }
+  std::string function(const std::string& asked_for) const {
+    return std::string(cases::find_op(Args::kOp.name).function_or_front_door(asked_for, &call_.args));
+  }
 
   /// The state as it was at first; outputs full of NaN.
   void reset() {
@@ -108,22 +131,79 @@ class Subject {
   }
 
   double bytes() const {
-    const recurrence::Arguments args = recurrence::arguments_of(call_.args);
-    double sum = bytes_of(o_) + bytes_of(pristine_) + bytes_of(state_);
-    for (const TensorView* tensor : {&args.q, &args.k, &args.v, &args.g, &args.beta, &args.a, &args.b})
-      sum += bytes_of(*tensor);
-    return sum;
+    return bytes_of_inputs(recurrence::arguments_of(call_.args)) + bytes_of(o_) + bytes_of(state_);
   }
+  double operations(const AxisSizes& sizes) const { return operations_per_token_head(Args::kOp.rule, sizes); }
 
  private:
-  static void poison(const Tensor& tensor) {
-    std::memset(tensor.data(), 0xff, static_cast<std::size_t>(bytes_of(tensor)));  // NaN in every dtype
-  }
-
   cases::RandomCase<Args> call_;
   Tensor o_, state_;
   TensorView pristine_;
   bool in_place_ = false;
+};
+
+/// The backward function on such a call, with memory for its gradients.
+template <RecurrenceArgs Forward>
+class BackwardSubject {
+ public:
+  using Args = typename Forward::Backward;
+
+  BackwardSubject(const BenchRequest& request, const BenchCase& bench_case, DType dtype)
+      : call_(random_call<Forward>(request, bench_case, dtype)),
+        upstream_(Tensor::empty(call_.args.v.shape(), call_.args.v.dtype())),
+        of_state_(Tensor::empty(call_.args.initial_state.shape(), DType::f32)) {
+    cases::Random random(7);
+    for (const Tensor& tensor : {upstream_, of_state_}) {
+      for (std::int64_t i = 0; i < tensor.numel(); ++i)
+        cases::store(tensor, i, static_cast<double>(random.normal()));
+    }
+    args_ = cases::backward_call(call_.args, upstream_, of_state_);
+    validate_arguments(args_);
+    const ScopedPolicy scope(policy_for(Args::kOp.name, kOriginal));
+    expected_ = cases::Functions<Forward>::backward(args_);
+    for (const Argument& argument : Args::arguments()) {
+      if (argument.kind != ArgumentKind::output) continue;
+      const TensorView& input = find_argument(Args::arguments(), argument.needs)->tensor(&args_);
+      if (!input.defined()) continue;
+      gradients_.push_back(Tensor::empty(input.shape(), input.dtype()));
+      argument.tensor(&args_) = gradients_.back();
+    }
+    reset();
+  }
+
+  const Args& args() const { return args_; }
+  std::string function(const std::string& /*asked_for*/) const { return std::string(Args::kOp.backward); }
+  void reset() {
+    for (const Tensor& gradient : gradients_) poison(gradient);
+  }
+
+  /// The worst of the gradients against the original kernel's.
+  void compare(BenchRow& row) const {
+#define FLA_INPUT(name)                                                                             \
+  if constexpr (requires { args_.d##name; }) {                                                      \
+    if (args_.d##name.defined())                                                                    \
+      row.error_o = std::max(row.error_o, cases::relative_error(args_.d##name, expected_.d##name)); \
+  }
+    FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+  }
+
+  double bytes() const {
+    double sum = bytes_of_inputs(recurrence::arguments_of(args_)) + bytes_of(upstream_) + bytes_of(of_state_);
+    for (const Tensor& gradient : gradients_) sum += bytes_of(gradient);
+    return sum;
+  }
+  /// The recurrence again and twice as much backwards.
+  double operations(const AxisSizes& sizes) const {
+    return 3 * operations_per_token_head(Args::kOp.rule, sizes);
+  }
+
+ private:
+  cases::RandomCase<Forward> call_;
+  Tensor upstream_, of_state_;
+  Args args_;
+  RecurrenceGradients expected_;
+  std::vector<Tensor> gradients_;
 };
 
 template <class Args>
@@ -149,13 +229,14 @@ std::vector<std::string> backends_for(const BenchRequest& request, std::string_v
   return names;
 }
 
-template <class Args>
+template <class Subject>
 std::vector<BenchRow> measure(const BenchRequest& request, const BenchCase& bench_case, DType dtype,
-                              int threads, Subject<Args>& subject) {
+                              int threads, Subject& subject) {
+  using Args = typename Subject::Args;
   constexpr double kTimedSeconds = 2e-4;
   constexpr int kFewest = 5, kMost = 10'000;
   const Args& args = subject.args();
-  const std::string function(cases::find_op(Args::kOp.name).function_or_front_door(request.function, &args));
+  const std::string function = subject.function(request.function);
   std::vector<Contestant<Args>> contestants;
   for (const std::string& backend : backends_for(request, function, args)) {
     const ScopedPolicy scope(policy_for(Args::kOp.name, backend));
@@ -169,7 +250,7 @@ std::vector<BenchRow> measure(const BenchRequest& request, const BenchCase& benc
            .sizes = bench_case.sizes,
            .error_state = {}};
     row.bytes = subject.bytes();
-    row.operations = operations_per_token_head(Args::kOp.rule, row.sizes) * row.token_heads();
+    row.operations = subject.operations(row.sizes) * row.token_heads();
     subject.reset();
     static_cast<void>(contestant.plan(args));
     subject.compare(row);
@@ -213,7 +294,7 @@ int bench_steps(const BenchRequest& request) {
 
 namespace {
 
-template <class Args>
+template <class Subject>
 BenchReport bench_op(const BenchRequest& request, Progress& progress) {
   BenchReport report{.op = request.op, .rows = {}, .yardsticks = {}};
   for (const int threads : request.threads) report.yardsticks.push_back({.threads = threads, .target = {}});
@@ -222,7 +303,7 @@ BenchReport bench_op(const BenchRequest& request, Progress& progress) {
     for (const BenchCase& bench_case : request.cases) {
       const std::string what = bench_case.name + " " + std::string(name_of(dtype));
       progress.begin(what + ": data");
-      Subject<Args> subject(request, bench_case, dtype);
+      Subject subject(request, bench_case, dtype);
       for (std::size_t i = 0; i < request.threads.size(); ++i) {
         const int threads = request.threads[i];
         set_num_threads(threads);
@@ -241,8 +322,10 @@ BenchReport bench_op(const BenchRequest& request, Progress& progress) {
 }  // namespace
 
 BenchReport run_bench(const BenchRequest& request, Progress& progress) {
-  return cases::with_op(
-      request.op, [&]<class Args>(std::type_identity<Args>) { return bench_op<Args>(request, progress); });
+  return cases::with_op(request.op, [&]<class Args>(std::type_identity<Args>) {
+    return request.backward ? bench_op<BackwardSubject<Args>>(request, progress)
+                            : bench_op<Subject<Args>>(request, progress);
+  });
 }
 
 }  // namespace fla::command

@@ -21,7 +21,7 @@ namespace {
 struct CheckOptions {
   std::vector<std::string> files;
   std::string backend, device = "cpu";
-  bool json = false;
+  bool backward = false, json = false;
 };
 
 /// What one backend's one function made of one file.
@@ -87,24 +87,25 @@ const TensorView& first_tensor(const cases::Case& call) {
 }
 
 /// How far off results may be: by the inputs' dtype, or by the backend's precision where that is coarser.
-double tolerance_of(const cases::Case& call, std::string_view backend) {
-  double allowed = cases::tolerance(first_tensor(call).dtype());
+double tolerance_of(const cases::Case& call, std::string_view backend, bool backward) {
+  const auto tolerance = backward ? &cases::gradient_tolerance : &cases::tolerance;
+  double allowed = tolerance(first_tensor(call).dtype());
   for (const OpStatus& op : ops()) {
     if (op.name != call.op->name) continue;
     for (const BackendStatus& status : op.backends) {
-      if (status.info.name == backend) allowed = std::max(allowed, cases::tolerance(status.info.precision));
+      if (status.info.name == backend) allowed = std::max(allowed, tolerance(status.info.precision));
     }
   }
   return allowed;
 }
 
-Row check_one(const cases::Case& call, std::string_view function, const std::string& backend) {
+Row check_one(const cases::Case& call, std::string_view function, const std::string& backend, bool backward) {
   Row row{.file = call.file,
           .op = std::string(call.op->name),
           .function = std::string(function),
           .backend = backend,
           .device = to_string(first_tensor(call).device()),
-          .tolerance = tolerance_of(call, backend),
+          .tolerance = tolerance_of(call, backend, backward),
           .errors = {},
           .failure = {}};
   const ScopedPolicy scope(policy_for(row.op, backend));
@@ -133,10 +134,12 @@ Row check_one(const cases::Case& call, std::string_view function, const std::str
   return row;
 }
 
-cases::Case read_checkable(const std::string& file, Device device) {
-  cases::Case call = cases::read_case(file, "", device);
+cases::Case read_checkable(const std::string& file, Device device, bool backward) {
+  cases::Case call =
+      cases::read_case(file, "", device, backward ? cases::Direction::backward : cases::Direction::forward);
   if (call.expected.empty())
-    throw cases::FileError(file, "expected expect.* tensors to compare with, got none");
+    throw cases::FileError(file, std::string("expected ") + (backward ? "expect.d*" : "expect.*") +
+                                     " tensors to compare with, got none");
   for (const cases::NamedTensor& expected : call.expected) {
     if (!kFloatTypes.contains(expected.tensor.dtype())) {
       throw cases::FileError(
@@ -148,8 +151,10 @@ cases::Case read_checkable(const std::string& file, Device device) {
   return call;
 }
 
-void report_ignored(const cases::Case& call) {
+void report_ignored(const cases::Case& call, bool backward) {
   for (const std::string& warning : call.warnings) complain("warning: " + call.file + ": " + warning);
+  if (!backward && !call.of_other_direction.empty())
+    complain("note: " + call.file + ": gradients are not compared without --backward");
   if (call.not_compared.empty()) return;
   std::string names;
   for (const std::string& name : call.not_compared) names += (names.empty() ? "" : ", ") + name;
@@ -161,16 +166,18 @@ ExitCode check(const CheckOptions& options) {
   const Device device = parse_present_device(options.device);
   ExitCode code = kDone;
   const auto worsen = [&code](ExitCode other) { code = std::max(code, other); };
-  TextTable table({"file", "function", "backend", "o", "final_state", "tolerance", ""});
+  TextTable table = options.backward
+                        ? TextTable({"file", "function", "backend", "worst", "", "tolerance", ""})
+                        : TextTable({"file", "function", "backend", "o", "final_state", "tolerance", ""});
   bool any = false;
   for (const std::string& file : options.files) {
     // A bad file does not keep the others from being checked.
     try {
-      const cases::Case call = read_checkable(file, device);
-      report_ignored(call);
+      const cases::Case call = read_checkable(file, device, options.backward);
+      report_ignored(call, options.backward);
       for (const std::string_view function : functions_to_check(call)) {
         for (const std::string& backend : backends_to_check(call, function, options.backend)) {
-          const Row row = check_one(call, function, backend);
+          const Row row = check_one(call, function, backend, options.backward);
           any = true;
           if (!row.failure.empty()) {
             complain(row.file + ": " + row.op + "." + row.function + " on " + row.backend +
@@ -187,11 +194,17 @@ ExitCode check(const CheckOptions& options) {
             const auto found = row.errors.find(name);
             return found == row.errors.end() ? "-" : short_number(found->second);
           };
-          table.add({row.file, row.function, row.backend, error("o"), error("final_state"),
-                     short_number(row.tolerance),
-                     row.ok()              ? "ok"
-                     : row.failure.empty() ? "OUT OF TOLERANCE"
-                                           : "FAILED"});
+          const auto worst =
+              std::ranges::max_element(row.errors, {}, [](const auto& each) { return each.second; });
+          const bool has_worst = options.backward && worst != row.errors.end();
+          table.add(
+              {row.file, row.function, row.backend,
+               options.backward ? (has_worst ? worst->first : "-") : error("o"),
+               options.backward ? (has_worst ? short_number(worst->second) : "-") : error("final_state"),
+               short_number(row.tolerance),
+               row.ok()              ? "ok"
+               : row.failure.empty() ? "OUT OF TOLERANCE"
+                                     : "FAILED"});
         }
       }
     } catch (const cases::FileError& error) {
@@ -213,6 +226,7 @@ void add_check(CLI::App& app, Action& chosen) {
   command->add_option("--backend", options->backend,
                       "this backend alone; 'original' for the original kernel");
   command->add_option("--device", options->device, "where they run: cpu, cuda or cuda:N");
+  command->add_flag("--backward", options->backward, "the ops' gradients instead, against expect.d*");
   command->add_flag("--json", options->json, "print JSON, one object a line");
   command->callback([&chosen, options] { chosen = [options] { return check(*options); }; });
 }

@@ -80,13 +80,16 @@ std::string arguments() {
   std::string text;
   const auto add = [&text](const std::string& table) { text += (text.empty() ? "" : "\n") + table; };
   for (const OpStatus& op : ops()) {
-    const auto is_the_ops = [&op](ArgumentTable table) { return table.data() == op.arguments.data(); };
-    if (std::ranges::all_of(op.tables, is_the_ops)) {
-      add(arguments_table(op.name, op.arguments));
-      continue;
+    const auto has_table = [](ArgumentTable table) {
+      return [table](ArgumentTable other) { return other.data() == table.data(); };
+    };
+    // What several functions take are the op's arguments.
+    for (std::size_t i = 0; i < op.functions.size(); ++i) {
+      const bool shared = std::ranges::count_if(op.tables, has_table(op.tables[i])) > 1;
+      const bool is_first = std::ranges::find_if(op.tables, has_table(op.tables[i])) ==
+                            op.tables.begin() + static_cast<std::ptrdiff_t>(i);
+      if (is_first) add(arguments_table(shared ? op.name : op.name + "." + op.functions[i], op.tables[i]));
     }
-    for (std::size_t i = 0; i < op.functions.size(); ++i)
-      add(arguments_table(op.name + "." + op.functions[i], op.tables[i]));
   }
   return text;
 }

@@ -16,12 +16,14 @@ namespace {
 struct RunOptions {
   std::string op, in, out, device = "cpu", backend, function, counters;
   std::vector<std::string> options;
-  bool json = false;
+  bool backward = false, json = false;
 };
 
 ExitCode run(const RunOptions& options) {
   cases::AtomicFile::check_writable(options.out);
-  cases::Case call = cases::read_case(options.in, options.op, parse_present_device(options.device));
+  cases::Case call =
+      cases::read_case(options.in, options.op, parse_present_device(options.device),
+                       options.backward ? cases::Direction::backward : cases::Direction::forward);
   for (const auto& [name, value] : parse_settings(options.options, "1")) {
     cases::set_option(call.op->arguments, call.args.get(), name, value);
   }
@@ -72,6 +74,8 @@ void add_run(CLI::App& app, Action& chosen) {
                       "this backend or an error; 'original' for the original kernel");
   command->add_option("--function", options->function,
                       "the op's function; the front door's choice if left out");
+  command->add_flag("--backward", options->backward,
+                    "the op's gradients, from the file's do and dht: chunk_OP_backward");
   command->add_option("--option", options->options, "an option of the op, NAME=VALUE; NAME alone sets a flag")
       ->allow_extra_args(false);
   command

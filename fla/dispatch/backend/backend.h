@@ -94,12 +94,12 @@ struct Slot {
   std::string (*route)(const BaseBackend& self, const void* args) = nullptr;  ///< null: has nothing to say
 };
 
-/// Whether `Type` has a member `route` of its own, which its op's class `Base` has, too.
-template <class Owner, class Args>
+/// Whether `Type` has a member `route` of its own for such arguments, not just its op's class `Base`.
+template <class Args, class Owner>
 std::type_identity<Owner> owner_of_route(std::string (Owner::*)(std::string_view, const Args&) const);
-template <class Base, class Type>
+template <class Base, class Type, class Args>
 concept HasRoute = requires {
-  requires !std::is_base_of_v<typename decltype(owner_of_route(&Type::route))::type, Base>;
+  requires !std::is_base_of_v<typename decltype(owner_of_route<Args>(&Type::route))::type, Base>;
 };
 
 /// The slot of a pair of members of `Type`, called through the functions without state that are given. A
@@ -122,7 +122,7 @@ Slot make_slot(std::string_view function, Result (Owner::*)(const Args&),
       return Verify()(self, *static_cast<const Args*>(args));
     };
   }
-  if constexpr (HasRoute<Base, Type>) {
+  if constexpr (HasRoute<Base, Type, Args>) {
     slot.route = [](const BaseBackend& self, const void* args) {
       return Route()(static_cast<const Type&>(self), *static_cast<const Args*>(args));
     };

@@ -50,7 +50,7 @@ struct Indices {
 
 /// [HV] or [HV, K].
 struct Parameters {
-  const void* data = nullptr;
+  void* data = nullptr;
   DType dtype = DType::f32;
   std::int64_t head = 0, channel = 0;
 };

@@ -6,7 +6,11 @@
 namespace fla {
 
 ArgumentTable DeltaRuleArgs::arguments() {
-  FLA_RETURN_ARGUMENT_TABLE(DeltaRuleArgs, FLA_DELTA_RULE_ARGUMENTS);
+  FLA_RETURN_RECURRENCE_TABLE(DeltaRuleArgs, FLA_DELTA_RULE_ARGUMENTS);
+}
+
+ArgumentTable DeltaRuleBackwardArgs::arguments() {
+  FLA_RETURN_BACKWARD_TABLE(DeltaRuleBackwardArgs, FLA_DELTA_RULE_ARGUMENTS);
 }
 
 DISPATCH("delta_rule", RecurrenceResult, chunk_delta_rule, const DeltaRuleArgs& args) {
@@ -15,6 +19,10 @@ DISPATCH("delta_rule", RecurrenceResult, chunk_delta_rule, const DeltaRuleArgs& 
 
 DISPATCH("delta_rule", RecurrenceResult, fused_recurrent_delta_rule, const DeltaRuleArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("delta_rule", RecurrenceGradients, chunk_delta_rule_backward, const DeltaRuleBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult delta_rule(const DeltaRuleArgs& args) {

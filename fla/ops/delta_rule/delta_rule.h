@@ -15,27 +15,39 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG) \
-  FLA_PART_TOKENS(TENSOR)                                             \
-  FLA_PART_BETA(TENSOR, "how far a key is rewritten")                 \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                               \
-  FLA_PART_NORM(FLAG)                                                 \
-  FLA_PART_PACKING(INDEX, FLAG)                                       \
+#define FLA_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                      \
+  FLA_PART_BETA(TENSOR, "how far a key is rewritten")                          \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                               \
+  FLA_PART_NORM(FLAG)                                                          \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                       \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every delta_rule function, under the names that flash-linear-attention gives them.
 struct DeltaRuleArgs {
   using Result = RecurrenceResult;
+  using Forward = DeltaRuleArgs;
+  using Backward = struct DeltaRuleBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "delta_rule",
                                     .title = "DeltaNet",
                                     .chunk = "chunk_delta_rule",
                                     .recurrent = "fused_recurrent_delta_rule",
+                                    .backward = "chunk_delta_rule_backward",
                                     .gate = GateKind::none,
                                     .rule = Rule::delta};
 
-  FLA_ARGUMENT_MEMBERS(FLA_DELTA_RULE_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_DELTA_RULE_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_delta_rule_backward: the forward call's, and gradients in and out.
+struct DeltaRuleBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = DeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DeltaRuleArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_DELTA_RULE_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -49,13 +61,17 @@ FLA_API RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_delta_rule_backward(const DeltaRuleBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args);
 FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
+FLA_API RecurrenceGradients chunk_delta_rule_backward(const DeltaRuleBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve delta_rule; override what the backend has.
-FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRuleArgs, chunk_delta_rule, fused_recurrent_delta_rule);
+FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRule, chunk_delta_rule, fused_recurrent_delta_rule);
 
 }  // namespace fla

@@ -6,7 +6,11 @@
 namespace fla {
 
 ArgumentTable DplrDeltaRuleArgs::arguments() {
-  FLA_RETURN_ARGUMENT_TABLE(DplrDeltaRuleArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
+  FLA_RETURN_RECURRENCE_TABLE(DplrDeltaRuleArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
+}
+
+ArgumentTable DplrDeltaRuleBackwardArgs::arguments() {
+  FLA_RETURN_BACKWARD_TABLE(DplrDeltaRuleBackwardArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
 }
 
 DISPATCH("dplr_delta_rule", RecurrenceResult, chunk_dplr_delta_rule, const DplrDeltaRuleArgs& args) {
@@ -16,6 +20,11 @@ DISPATCH("dplr_delta_rule", RecurrenceResult, chunk_dplr_delta_rule, const DplrD
 DISPATCH("dplr_delta_rule", RecurrenceResult, fused_recurrent_dplr_delta_rule,
          const DplrDeltaRuleArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("dplr_delta_rule", RecurrenceGradients, chunk_dplr_delta_rule_backward,
+         const DplrDeltaRuleBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args) {

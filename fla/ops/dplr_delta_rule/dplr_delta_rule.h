@@ -15,28 +15,40 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_DPLR_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                 \
+#define FLA_DPLR_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)        \
   FLA_PART_TOKENS(TENSOR)                                                                  \
   TENSOR(a, required, kFloatTypes, "B T H K", "what the low-rank part reads of the state") \
   TENSOR(b, required, kFloatTypes, "B T H K", "where it writes that")                      \
   TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel")               \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                    \
-  FLA_PART_PACKING(INDEX, FLAG)                                                            \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                           \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                   \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every dplr_delta_rule function, under the names that flash-linear-attention gives them.
 struct DplrDeltaRuleArgs {
   using Result = RecurrenceResult;
+  using Forward = DplrDeltaRuleArgs;
+  using Backward = struct DplrDeltaRuleBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "dplr_delta_rule",
                                     .title = "The delta rule with a diagonal and a low-rank part",
                                     .chunk = "chunk_dplr_delta_rule",
                                     .recurrent = "fused_recurrent_dplr_delta_rule",
+                                    .backward = "chunk_dplr_delta_rule_backward",
                                     .gate = GateKind::channel,
                                     .rule = Rule::low_rank};
 
-  FLA_ARGUMENT_MEMBERS(FLA_DPLR_DELTA_RULE_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_DPLR_DELTA_RULE_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_dplr_delta_rule_backward: the forward call's, and gradients in and out.
+struct DplrDeltaRuleBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = DplrDeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DplrDeltaRuleArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_DPLR_DELTA_RULE_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -50,14 +62,18 @@ FLA_API RecurrenceResult chunk_dplr_delta_rule(const DplrDeltaRuleArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_dplr_delta_rule(const DplrDeltaRuleArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_dplr_delta_rule_backward(const DplrDeltaRuleBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_dplr_delta_rule(const DplrDeltaRuleArgs& args);
 FLA_API RecurrenceResult fused_recurrent_dplr_delta_rule(const DplrDeltaRuleArgs& args);
+FLA_API RecurrenceGradients chunk_dplr_delta_rule_backward(const DplrDeltaRuleBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve dplr_delta_rule; override what the backend has.
-FLA_RECURRENCE_BACKEND(DplrDeltaRuleBackend, DplrDeltaRuleArgs, chunk_dplr_delta_rule,
+FLA_RECURRENCE_BACKEND(DplrDeltaRuleBackend, DplrDeltaRule, chunk_dplr_delta_rule,
                        fused_recurrent_dplr_delta_rule);
 
 }  // namespace fla

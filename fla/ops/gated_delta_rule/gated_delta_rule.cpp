@@ -6,7 +6,11 @@
 namespace fla {
 
 ArgumentTable GatedDeltaRuleArgs::arguments() {
-  FLA_RETURN_ARGUMENT_TABLE(GatedDeltaRuleArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
+  FLA_RETURN_RECURRENCE_TABLE(GatedDeltaRuleArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
+}
+
+ArgumentTable GatedDeltaRuleBackwardArgs::arguments() {
+  FLA_RETURN_BACKWARD_TABLE(GatedDeltaRuleBackwardArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
 }
 
 DISPATCH("gated_delta_rule", RecurrenceResult, chunk_gated_delta_rule, const GatedDeltaRuleArgs& args) {
@@ -16,6 +20,11 @@ DISPATCH("gated_delta_rule", RecurrenceResult, chunk_gated_delta_rule, const Gat
 DISPATCH("gated_delta_rule", RecurrenceResult, fused_recurrent_gated_delta_rule,
          const GatedDeltaRuleArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("gated_delta_rule", RecurrenceGradients, chunk_gated_delta_rule_backward,
+         const GatedDeltaRuleBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args) {

@@ -16,30 +16,42 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_GATED_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)            \
+#define FLA_GATED_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)   \
   FLA_PART_TOKENS(TENSOR)                                                              \
   TENSOR(g, required, kFloatTypes, "B T HV", "log-decay; raw with use_gate_in_kernel") \
   FLA_PART_BETA(TENSOR, FLA_RAW_BETA)                                                  \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                       \
   FLA_PART_NORM(FLAG)                                                                  \
   FLA_PART_GATE_AND_SIGMOID(NUMBER, FLAG)                                              \
-  FLA_PART_PACKING(INDEX, FLAG)                                                        \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                               \
   FLA_PART_GATE_PARAMETERS(TENSOR, "HV")                                               \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every gated_delta_rule function, under the names that flash-linear-attention gives them.
 struct GatedDeltaRuleArgs {
   using Result = RecurrenceResult;
+  using Forward = GatedDeltaRuleArgs;
+  using Backward = struct GatedDeltaRuleBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "gated_delta_rule",
                                     .title = "Gated DeltaNet",
                                     .chunk = "chunk_gated_delta_rule",
                                     .recurrent = "fused_recurrent_gated_delta_rule",
+                                    .backward = "chunk_gated_delta_rule_backward",
                                     .gate = GateKind::token,
                                     .rule = Rule::delta};
 
-  FLA_ARGUMENT_MEMBERS(FLA_GATED_DELTA_RULE_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_GATED_DELTA_RULE_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_gated_delta_rule_backward: the forward call's, and gradients in and out.
+struct GatedDeltaRuleBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = GatedDeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = GatedDeltaRuleArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_GATED_DELTA_RULE_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -53,14 +65,18 @@ FLA_API RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_gated_delta_rule(const GatedDeltaRuleArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_gated_delta_rule_backward(const GatedDeltaRuleBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args);
 FLA_API RecurrenceResult fused_recurrent_gated_delta_rule(const GatedDeltaRuleArgs& args);
+FLA_API RecurrenceGradients chunk_gated_delta_rule_backward(const GatedDeltaRuleBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve gated_delta_rule; override what the backend has.
-FLA_RECURRENCE_BACKEND(GatedDeltaRuleBackend, GatedDeltaRuleArgs, chunk_gated_delta_rule,
+FLA_RECURRENCE_BACKEND(GatedDeltaRuleBackend, GatedDeltaRule, chunk_gated_delta_rule,
                        fused_recurrent_gated_delta_rule);
 
 }  // namespace fla

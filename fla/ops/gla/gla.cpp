@@ -5,12 +5,18 @@
 
 namespace fla {
 
-ArgumentTable GlaArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(GlaArgs, FLA_GLA_ARGUMENTS); }
+ArgumentTable GlaArgs::arguments() { FLA_RETURN_RECURRENCE_TABLE(GlaArgs, FLA_GLA_ARGUMENTS); }
+
+ArgumentTable GlaBackwardArgs::arguments() { FLA_RETURN_BACKWARD_TABLE(GlaBackwardArgs, FLA_GLA_ARGUMENTS); }
 
 DISPATCH("gla", RecurrenceResult, chunk_gla, const GlaArgs& args) { return recurrence::run_chunk(args); }
 
 DISPATCH("gla", RecurrenceResult, fused_recurrent_gla, const GlaArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("gla", RecurrenceGradients, chunk_gla_backward, const GlaBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult gla(const GlaArgs& args) {

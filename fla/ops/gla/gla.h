@@ -15,26 +15,38 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)               \
+#define FLA_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)      \
   FLA_PART_TOKENS(TENSOR)                                                    \
   TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel") \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                      \
-  FLA_PART_PACKING(INDEX, FLAG)                                              \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                             \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                     \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every gla function, under the names that flash-linear-attention gives them.
 struct GlaArgs {
   using Result = RecurrenceResult;
+  using Forward = GlaArgs;
+  using Backward = struct GlaBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "gla",
                                     .title = "Gated linear attention",
                                     .chunk = "chunk_gla",
                                     .recurrent = "fused_recurrent_gla",
+                                    .backward = "chunk_gla_backward",
                                     .gate = GateKind::channel,
                                     .rule = Rule::additive};
 
-  FLA_ARGUMENT_MEMBERS(FLA_GLA_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_GLA_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_gla_backward: the forward call's, and gradients in and out.
+struct GlaBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = GlaArgs;
+  static constexpr RecurrenceOp kOp = GlaArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_GLA_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -48,13 +60,17 @@ FLA_API RecurrenceResult chunk_gla(const GlaArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_gla(const GlaArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_gla_backward(const GlaBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_gla(const GlaArgs& args);
 FLA_API RecurrenceResult fused_recurrent_gla(const GlaArgs& args);
+FLA_API RecurrenceGradients chunk_gla_backward(const GlaBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve gla; override what the backend has.
-FLA_RECURRENCE_BACKEND(GlaBackend, GlaArgs, chunk_gla, fused_recurrent_gla);
+FLA_RECURRENCE_BACKEND(GlaBackend, Gla, chunk_gla, fused_recurrent_gla);
 
 }  // namespace fla

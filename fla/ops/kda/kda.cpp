@@ -5,12 +5,18 @@
 
 namespace fla {
 
-ArgumentTable KdaArgs::arguments() { FLA_RETURN_ARGUMENT_TABLE(KdaArgs, FLA_KDA_ARGUMENTS); }
+ArgumentTable KdaArgs::arguments() { FLA_RETURN_RECURRENCE_TABLE(KdaArgs, FLA_KDA_ARGUMENTS); }
+
+ArgumentTable KdaBackwardArgs::arguments() { FLA_RETURN_BACKWARD_TABLE(KdaBackwardArgs, FLA_KDA_ARGUMENTS); }
 
 DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) { return recurrence::run_chunk(args); }
 
 DISPATCH("kda", KdaResult, fused_recurrent_kda, const KdaArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("kda", RecurrenceGradients, chunk_kda_backward, const KdaBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 KdaResult kda(const KdaArgs& args) {

@@ -16,14 +16,14 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_KDA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                                            \
+#define FLA_KDA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)                                   \
   FLA_PART_TOKENS(TENSOR)                                                                                 \
   TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel; raw with use_gate_in_kernel") \
   FLA_PART_BETA(TENSOR, FLA_RAW_BETA)                                                                     \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                                   \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                                          \
   FLA_PART_NORM(FLAG)                                                                                     \
   FLA_PART_GATE_AND_SIGMOID(NUMBER, FLAG)                                                                 \
-  FLA_PART_PACKING(INDEX, FLAG)                                                                           \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                                  \
   FLA_PART_GATE_PARAMETERS(TENSOR, "HV*K | HV K")                                                         \
   FLA_PART_OUTPUTS(OUTPUT)
 
@@ -35,16 +35,28 @@ using KdaResult = RecurrenceResult;
 ///     true});
 struct KdaArgs {
   using Result = KdaResult;
+  using Forward = KdaArgs;
+  using Backward = struct KdaBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "kda",
                                     .title = "Kimi Delta Attention",
                                     .chunk = "chunk_kda",
                                     .recurrent = "fused_recurrent_kda",
+                                    .backward = "chunk_kda_backward",
                                     .gate = GateKind::channel,
                                     .rule = Rule::delta};
 
-  FLA_ARGUMENT_MEMBERS(FLA_KDA_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_KDA_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_kda_backward: the forward call's, and gradients in and out.
+struct KdaBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = KdaArgs;
+  static constexpr RecurrenceOp kOp = KdaArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_KDA_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -58,13 +70,17 @@ FLA_API KdaResult chunk_kda(const KdaArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API KdaResult fused_recurrent_kda(const KdaArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_kda_backward(const KdaBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API KdaResult chunk_kda(const KdaArgs& args);
 FLA_API KdaResult fused_recurrent_kda(const KdaArgs& args);
+FLA_API RecurrenceGradients chunk_kda_backward(const KdaBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve kda; override what the backend has.
-FLA_RECURRENCE_BACKEND(KdaBackend, KdaArgs, chunk_kda, fused_recurrent_kda);
+FLA_RECURRENCE_BACKEND(KdaBackend, Kda, chunk_kda, fused_recurrent_kda);
 
 }  // namespace fla

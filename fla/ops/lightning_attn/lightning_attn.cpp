@@ -6,7 +6,11 @@
 namespace fla {
 
 ArgumentTable LightningAttnArgs::arguments() {
-  FLA_RETURN_ARGUMENT_TABLE(LightningAttnArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
+  FLA_RETURN_RECURRENCE_TABLE(LightningAttnArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
+}
+
+ArgumentTable LightningAttnBackwardArgs::arguments() {
+  FLA_RETURN_BACKWARD_TABLE(LightningAttnBackwardArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
 }
 
 DISPATCH("lightning_attn", RecurrenceResult, chunk_lightning_attn, const LightningAttnArgs& args) {
@@ -15,6 +19,11 @@ DISPATCH("lightning_attn", RecurrenceResult, chunk_lightning_attn, const Lightni
 
 DISPATCH("lightning_attn", RecurrenceResult, fused_recurrent_lightning_attn, const LightningAttnArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("lightning_attn", RecurrenceGradients, chunk_lightning_attn_backward,
+         const LightningAttnBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult lightning_attn(const LightningAttnArgs& args) {

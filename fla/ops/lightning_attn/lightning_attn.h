@@ -15,28 +15,40 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_LIGHTNING_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)         \
-  FLA_PART_TOKENS(TENSOR)                                                         \
-  NUMBER(layer_idx, "which layer it is: a whole number from 0 to num_layers - 1") \
-  NUMBER(num_layers, "how many layers there are: a whole number")                 \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                           \
-  FLA_PART_PACKING(INDEX, FLAG)                                                   \
+#define FLA_LIGHTNING_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                          \
+  NUMBER(layer_idx, "which layer it is: a whole number from 0 to num_layers - 1")  \
+  NUMBER(num_layers, "how many layers there are: a whole number")                  \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                   \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                           \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every lightning_attn function, under the names that flash-linear-attention gives them.
 struct LightningAttnArgs {
   using Result = RecurrenceResult;
+  using Forward = LightningAttnArgs;
+  using Backward = struct LightningAttnBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "lightning_attn",
                                     .title = "Lightning attention",
                                     .chunk = "chunk_lightning_attn",
                                     .recurrent = "fused_recurrent_lightning_attn",
+                                    .backward = "chunk_lightning_attn_backward",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::slopes};
 
-  FLA_ARGUMENT_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_lightning_attn_backward: the forward call's, and gradients in and out.
+struct LightningAttnBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = LightningAttnArgs;
+  static constexpr RecurrenceOp kOp = LightningAttnArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -50,14 +62,18 @@ FLA_API RecurrenceResult chunk_lightning_attn(const LightningAttnArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_lightning_attn_backward(const LightningAttnBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_lightning_attn(const LightningAttnArgs& args);
 FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs& args);
+FLA_API RecurrenceGradients chunk_lightning_attn_backward(const LightningAttnBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve lightning_attn; override what the backend has.
-FLA_RECURRENCE_BACKEND(LightningAttnBackend, LightningAttnArgs, chunk_lightning_attn,
+FLA_RECURRENCE_BACKEND(LightningAttnBackend, LightningAttn, chunk_lightning_attn,
                        fused_recurrent_lightning_attn);
 
 }  // namespace fla

@@ -6,7 +6,11 @@
 namespace fla {
 
 ArgumentTable LinearAttnArgs::arguments() {
-  FLA_RETURN_ARGUMENT_TABLE(LinearAttnArgs, FLA_LINEAR_ATTN_ARGUMENTS);
+  FLA_RETURN_RECURRENCE_TABLE(LinearAttnArgs, FLA_LINEAR_ATTN_ARGUMENTS);
+}
+
+ArgumentTable LinearAttnBackwardArgs::arguments() {
+  FLA_RETURN_BACKWARD_TABLE(LinearAttnBackwardArgs, FLA_LINEAR_ATTN_ARGUMENTS);
 }
 
 DISPATCH("linear_attn", RecurrenceResult, chunk_linear_attn, const LinearAttnArgs& args) {
@@ -15,6 +19,10 @@ DISPATCH("linear_attn", RecurrenceResult, chunk_linear_attn, const LinearAttnArg
 
 DISPATCH("linear_attn", RecurrenceResult, fused_recurrent_linear_attn, const LinearAttnArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("linear_attn", RecurrenceGradients, chunk_linear_attn_backward, const LinearAttnBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult linear_attn(const LinearAttnArgs& args) {

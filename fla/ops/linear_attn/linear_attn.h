@@ -16,26 +16,38 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_LINEAR_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)               \
+#define FLA_LINEAR_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)      \
   FLA_PART_TOKENS(TENSOR)                                                            \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                              \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                     \
   FLAG(normalize, "divide o by scale * q^T z + 1e-10, z the sum of the keys so far") \
-  FLA_PART_PACKING(INDEX, FLAG)                                                      \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                             \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every linear_attn function, under the names that flash-linear-attention gives them.
 struct LinearAttnArgs {
   using Result = RecurrenceResult;
+  using Forward = LinearAttnArgs;
+  using Backward = struct LinearAttnBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "linear_attn",
                                     .title = "Linear attention",
                                     .chunk = "chunk_linear_attn",
                                     .recurrent = "fused_recurrent_linear_attn",
+                                    .backward = "chunk_linear_attn_backward",
                                     .gate = GateKind::none,
                                     .rule = Rule::additive};
 
-  FLA_ARGUMENT_MEMBERS(FLA_LINEAR_ATTN_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_LINEAR_ATTN_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_linear_attn_backward: the forward call's, and gradients in and out.
+struct LinearAttnBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = LinearAttnArgs;
+  static constexpr RecurrenceOp kOp = LinearAttnArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_LINEAR_ATTN_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -49,13 +61,17 @@ FLA_API RecurrenceResult chunk_linear_attn(const LinearAttnArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_linear_attn(const LinearAttnArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_linear_attn_backward(const LinearAttnBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_linear_attn(const LinearAttnArgs& args);
 FLA_API RecurrenceResult fused_recurrent_linear_attn(const LinearAttnArgs& args);
+FLA_API RecurrenceGradients chunk_linear_attn_backward(const LinearAttnBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve linear_attn; override what the backend has.
-FLA_RECURRENCE_BACKEND(LinearAttnBackend, LinearAttnArgs, chunk_linear_attn, fused_recurrent_linear_attn);
+FLA_RECURRENCE_BACKEND(LinearAttnBackend, LinearAttn, chunk_linear_attn, fused_recurrent_linear_attn);
 
 }  // namespace fla

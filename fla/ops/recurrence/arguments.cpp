@@ -68,6 +68,20 @@ void check_layer(const Arguments& args) {
   }
 }
 
+/// A gradient is like its input in all that tables do not say.
+void check_gradient(std::string_view name, const TensorView& gradient, std::string_view of,
+                    const TensorView& input) {
+  if (!gradient.defined()) return;
+  if (gradient.dtype() != input.dtype()) {
+    throw InvalidArgument(name, "expected dtype " + std::string(name_of(input.dtype())) + " like " +
+                                    std::string(of) + ", got " + std::string(name_of(gradient.dtype())));
+  }
+  if (gradient.rank() != input.rank()) {
+    throw InvalidArgument(name, "expected shape " + shape_text(input.shape()) + " like " + std::string(of) +
+                                    ", got " + shape_text(gradient.shape()));
+  }
+}
+
 }  // namespace
 
 void validate(const Arguments& args) {
@@ -76,6 +90,13 @@ void validate(const Arguments& args) {
   check_options(args);
   if (args.op.head_gate == HeadGate::slopes) check_layer(args);
   check_indices(args, sizes);
+}
+
+void validate(const BackwardArguments& args) {
+  validate(args.call);
+#define FLA_INPUT(name) check_gradient("d" #name, args.d##name, #name, args.call.name);
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
 }
 
 Sequence tokens_of(const Arguments& args, std::int64_t n) {
@@ -107,6 +128,22 @@ RecurrenceResult make_result(const Arguments& args) {
         empty_on(std::array{N, args.v.size(2), args.state_v_first ? V : K, args.state_v_first ? K : V}, dtype,
                  args.v.device(), args.stream);
   }
+  return result;
+}
+
+RecurrenceGradients make_result(const BackwardArguments& args) {
+#define FLA_INPUT(name) || args.d##name.defined()
+  const bool some_given = false FLA_RECURRENCE_INPUTS(FLA_INPUT);
+#undef FLA_INPUT
+  const auto gradient = [&](const TensorView& given, const TensorView& input) -> Tensor {
+    if (given.defined()) return Tensor::over(given);
+    if (some_given || !input.defined()) return {};
+    return empty_on(input.shape(), input.dtype(), input.device(), args.call.stream);
+  };
+  RecurrenceGradients result;
+#define FLA_INPUT(name) result.d##name = gradient(args.d##name, args.call.name);
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
   return result;
 }
 

@@ -20,18 +20,48 @@ struct RecurrenceResult {
   Tensor final_state;  ///< [P, HV, K, V] (or as state_v_first says); empty unless it was asked for
 };
 
-/// What an op of the family is. Its argument struct has one as kOp.
+/// The tensors that ops of the family may take in, and that have gradients: INPUT(name).
+#define FLA_RECURRENCE_INPUTS(INPUT) \
+  INPUT(q)                           \
+  INPUT(k)                           \
+  INPUT(v)                           \
+  INPUT(g)                           \
+  INPUT(g_gamma)                     \
+  INPUT(beta)                        \
+  INPUT(a)                           \
+  INPUT(b)                           \
+  INPUT(initial_state)               \
+  INPUT(A_log)                       \
+  INPUT(dt_bias)
+
+/// The gradients of the inputs that a call has, each in its input's shape and dtype; empty where the op or
+/// the call does not have the input, or the gradient was not asked for.
+struct RecurrenceGradients {
+#define FLA_INPUT(name) Tensor d##name{};
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+};
+
+/// What an op of the family is. Its argument structs have one as kOp.
 struct RecurrenceOp {
-  std::string_view name;              ///< of the op and of its front door
-  std::string_view title;             ///< what people call it
-  std::string_view chunk, recurrent;  ///< its functions
-  GateKind gate;                      ///< a call that gives g_gamma instead of g has one a head
+  std::string_view name;                        ///< of the op and of its front door
+  std::string_view title;                       ///< what people call it
+  std::string_view chunk, recurrent, backward;  ///< its functions
+  GateKind gate;                                ///< a call that gives g_gamma instead of g has one a head
   Rule rule;
   HeadGate head_gate = HeadGate::given;
 };
 
+template <class Args, class Result>
+concept ArgsWithResult =
+    std::same_as<decltype(Args::kOp), const RecurrenceOp> && std::same_as<typename Args::Result, Result>;
+
+/// The struct of an op's functions that go forward …
 template <class Args>
-concept RecurrenceArgs = std::same_as<decltype(Args::kOp), const RecurrenceOp>;
+concept RecurrenceArgs = ArgsWithResult<Args, RecurrenceResult>;
+/// … and of its backward function.
+template <class Args>
+concept BackwardArgs = ArgsWithResult<Args, RecurrenceGradients>;
 
 /// Where a sequence's state is read and written; read < 0: the sequence is skipped, write < 0: no state is
 /// written.
@@ -41,7 +71,8 @@ struct StateSlots {
 
 namespace recurrence {
 
-/// A call's arguments. Those that its op does not have are absent.
+/// A call's arguments, those of a backward call as well. Those that its op or function does not have are
+/// absent.
 struct Arguments {
   const RecurrenceOp& op;
   ArgumentTable table;
@@ -66,8 +97,8 @@ inline const TensorView kAbsent{};
     }                                        \
   }()
 /// Holds as long as `args` does.
-template <RecurrenceArgs Args>
-Arguments arguments_of(const Args& args) {
+template <class Args>
+requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> Arguments arguments_of(const Args& args) {
   return {.op = Args::kOp,
           .table = Args::arguments(),
           .args = &args,
@@ -83,15 +114,15 @@ Arguments arguments_of(const Args& args) {
           .A_log = FLA_OR(A_log, kAbsent),
           .dt_bias = FLA_OR(dt_bias, kAbsent),
           .cu_seqlens = args.cu_seqlens,
-          .state_indices = args.state_indices,
-          .state_write_indices = args.state_write_indices,
-          .out = args.out,
-          .final_state = args.final_state,
+          .state_indices = FLA_OR(state_indices, kAbsent),
+          .state_write_indices = FLA_OR(state_write_indices, kAbsent),
+          .out = FLA_OR(out, kAbsent),
+          .final_state = FLA_OR(final_state, kAbsent),
           .scale = args.scale,
           .lower_bound = FLA_OR(lower_bound, std::optional<float>()),
           .layer_idx = FLA_OR(layer_idx, std::optional<float>()),
           .num_layers = FLA_OR(num_layers, std::optional<float>()),
-          .output_final_state = args.output_final_state,
+          .output_final_state = FLA_OR(output_final_state, false),
           .use_qk_l2norm_in_kernel = FLA_OR(use_qk_l2norm_in_kernel, false),
           .use_gate_in_kernel = FLA_OR(use_gate_in_kernel, false),
           .use_beta_sigmoid_in_kernel = FLA_OR(use_beta_sigmoid_in_kernel, false),
@@ -102,16 +133,38 @@ Arguments arguments_of(const Args& args) {
           .stream = args.stream,
           .workspace = args.workspace};
 }
+
+/// Those of a backward call.
+struct BackwardArguments {
+  Arguments call;
+  const TensorView &do_, &dht;
+#define FLA_INPUT(name) const TensorView& d##name;
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+};
+template <fla::BackwardArgs Args>
+BackwardArguments backward_arguments_of(const Args& args) {
+  return {.call = arguments_of(args),
+          .do_ = args.do_,
+          .dht = args.dht,
+#define FLA_INPUT(name) .d##name = FLA_OR(d##name, kAbsent),
+          FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+  };
+}
 #undef FLA_OR
 
 /// What recurrence.h says of the functions without `recurrence::`.
 FLA_API void validate(const Arguments& args);
+FLA_API void validate(const BackwardArguments& args);
 FLA_API RecurrenceResult make_result(const Arguments& args);
+FLA_API RecurrenceGradients make_result(const BackwardArguments& args);
 FLA_API Sequence tokens_of(const Arguments& args, std::int64_t n);
 FLA_API StateSlots slots_of(const Arguments& args, std::int64_t n);
 
 /// Bytes that the original kernels ask for at most.
 FLA_API std::size_t original_workspace(const Arguments& args);
+FLA_API std::size_t original_workspace(const BackwardArguments& args);
 
 }  // namespace recurrence
 }  // namespace fla

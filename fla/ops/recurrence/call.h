@@ -48,6 +48,18 @@ struct LowRankPair {
   common::Rows a{}, b{};
 };
 
+/// A valid backward call: what goes forward, the gradients that come in, and where those of the inputs go.
+/// Where nothing is, nothing is asked for.
+struct BackwardCall {
+  RecurrenceCall call{};  ///< without o and final_state
+  LowRankPair pair{};
+  common::Rows do_{};
+  common::States dht{};
+  common::Rows dq{}, dk{}, dv{}, dg{}, dbeta{}, da{}, db{};
+  common::States dinitial_state{};
+  common::Parameters dg_gamma{}, dA_log{}, ddt_bias{};
+};
+
 /// The log-decay of a head that no tensor holds.
 template <class Call>
 FLA_HOST_DEVICE float head_decay(const Call& call, std::int64_t head) {

@@ -53,4 +53,24 @@ RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
 
 LowRankPair pair_of(const Arguments& args) { return {common::rows_of(args.a), common::rows_of(args.b)}; }
 
+BackwardCall call_of(const BackwardArguments& args, const RecurrenceGradients& result) {
+  const bool v_first = args.call.state_v_first;
+  const std::int64_t channels = args.call.op.gate == GateKind::channel ? args.call.q.size(3) : 0;
+  return {.call = call_of(args.call, RecurrenceResult{}),
+          .pair = pair_of(args.call),
+          .do_ = common::rows_of(args.do_),
+          .dht = common::states_of(args.dht, v_first),
+          .dq = common::rows_of(result.dq),
+          .dk = common::rows_of(result.dk),
+          .dv = common::rows_of(result.dv),
+          .dg = common::rows_of(result.dg),
+          .dbeta = common::rows_of(result.dbeta),
+          .da = common::rows_of(result.da),
+          .db = common::rows_of(result.db),
+          .dinitial_state = common::states_of(result.dinitial_state, v_first),
+          .dg_gamma = common::parameters_of(result.dg_gamma),
+          .dA_log = common::parameters_of(result.dA_log),
+          .ddt_bias = common::parameters_of(result.ddt_bias, channels)};
+}
+
 }  // namespace fla::recurrence

@@ -8,6 +8,7 @@ namespace recurrence {
 
 FLA_API RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result);
 FLA_API LowRankPair pair_of(const Arguments& args);
+FLA_API BackwardCall call_of(const BackwardArguments& args, const RecurrenceGradients& result);
 
 }  // namespace recurrence
 
@@ -15,6 +16,11 @@ FLA_API LowRankPair pair_of(const Arguments& args);
 template <RecurrenceArgs Args>
 RecurrenceCall call_of(const Args& args, const RecurrenceResult& result) {
   return recurrence::call_of(recurrence::arguments_of(args), result);
+}
+
+template <BackwardArgs Args>
+BackwardCall call_of(const Args& args, const RecurrenceGradients& result) {
+  return recurrence::call_of(recurrence::backward_arguments_of(args), result);
 }
 
 }  // namespace fla

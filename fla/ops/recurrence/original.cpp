@@ -116,6 +116,22 @@ std::size_t original_workspace(const Arguments& args) { refuse(args.q.device());
 RecurrenceResult run_chunk(const Arguments& args) {
   return args.q.device().is_cpu() ? run_on_cpu(args, chunk_on_cpu) : run_on_cuda(args, kChunk);
 }
+namespace {
+[[noreturn]] void refuse_gradients(Device device) {
+  check_device(device);
+  throw InvalidArgument("q", "expected device cpu, got " + to_string(device) +
+                                 ": there are no original kernels of gradients for CUDA yet");
+}
+}  // namespace
+
+std::size_t original_workspace(const BackwardArguments& args) { refuse_gradients(args.call.q.device()); }
+
+RecurrenceGradients run_backward(const BackwardArguments& args) {
+  if (!args.call.q.device().is_cpu()) refuse_gradients(args.call.q.device());
+  RecurrenceGradients result = make_result(args);
+  backward_on_cpu(call_of(args, result));
+  return result;
+}
 RecurrenceResult run_recurrent(const Arguments& args) {
   return args.q.device().is_cpu() ? run_on_cpu(args, recurrent_on_cpu) : run_on_cuda(args, kRecurrent);
 }

@@ -11,6 +11,7 @@ namespace fla::recurrence {
 
 RecurrenceResult run_chunk(const Arguments& args);
 RecurrenceResult run_recurrent(const Arguments& args);
+RecurrenceGradients run_backward(const BackwardArguments& args);
 
 template <RecurrenceArgs Args>
 RecurrenceResult run_chunk(const Args& args) {
@@ -19,6 +20,11 @@ RecurrenceResult run_chunk(const Args& args) {
 template <RecurrenceArgs Args>
 RecurrenceResult run_recurrent(const Args& args) {
   return run_recurrent(arguments_of(args));
+}
+
+template <fla::BackwardArgs Args>
+RecurrenceGradients run_backward(const Args& args) {
+  return run_backward(backward_arguments_of(args));
 }
 
 }  // namespace fla::recurrence

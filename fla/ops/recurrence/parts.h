@@ -8,7 +8,8 @@
 ///     tensors: name, need, dtypes, shape, documentation
 ///     outputs: name, dtypes, shape, in place of, documentation
 ///
-/// and last, where there is one, the argument that must be given with it. recurrence.h says what the sizes
+/// and last, where there is one, the argument that must be given with it. FORWARD(…) is around lines that
+/// functions of gradients do not have; outputs are none of theirs, either. recurrence.h says what the sizes
 /// are.
 
 #define FLA_PART_TOKENS(TENSOR)                          \
@@ -19,11 +20,11 @@
 #define FLA_PART_BETA(TENSOR, DOCUMENTATION) TENSOR(beta, required, kFloatTypes, "B T HV", DOCUMENTATION)
 #define FLA_RAW_BETA "how far a key is rewritten; raw with use_beta_sigmoid_in_kernel"
 
-#define FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                       \
+#define FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                              \
   NUMBER(scale, "factor of the output; 1/sqrt(K) when left out")                    \
   TENSOR(initial_state, optional, kStateTypes, "P HV K V; state_v_first: P HV V K", \
          "the state to start from")                                                 \
-  FLAG(output_final_state, "return the state after the last token")
+  FORWARD(FLAG(output_final_state, "return the state after the last token"))
 
 #define FLA_PART_NORM(FLAG) FLAG(use_qk_l2norm_in_kernel, "normalise q and k: x * rsqrt(sum(x^2) + 1e-6)")
 
@@ -35,13 +36,14 @@
   FLAG(safe_gate, "with use_gate_in_kernel: lower_bound must be in [-5, 0)")                   \
   NUMBER(lower_bound, "with use_gate_in_kernel: g is lower_bound * sigmoid(exp(A_log) * (g + dt_bias))")
 
-#define FLA_PART_PACKING(INDEX, FLAG)                                                                  \
-  FLAG(state_v_first, "states are [V, K] instead of [K, V]")                                           \
-  INDEX(cu_seqlens, optional, kIndexTypes, "N+1", "where packed sequences begin; the last entry is T") \
-  INDEX(state_indices, optional, kIndexTypes, "N",                                                     \
-        "the slot of the states' pool that a sequence reads; negative: the sequence is skipped")       \
-  INDEX(state_write_indices, optional, kIndexTypes, "N",                                               \
-        "the slot that a sequence writes, state_indices if left out; negative: not written", state_indices)
+#define FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                           \
+  FLAG(state_v_first, "states are [V, K] instead of [K, V]")                                             \
+  INDEX(cu_seqlens, optional, kIndexTypes, "N+1", "where packed sequences begin; the last entry is T")   \
+  FORWARD(INDEX(state_indices, optional, kIndexTypes, "N",                                               \
+                "the slot of the states' pool that a sequence reads; negative: the sequence is skipped") \
+              INDEX(state_write_indices, optional, kIndexTypes, "N",                                     \
+                    "the slot that a sequence writes, state_indices if left out; negative: not written", \
+                    state_indices))
 
 #define FLA_PART_GATE_PARAMETERS(TENSOR, BIAS_SHAPE)                          \
   TENSOR(A_log, optional, kFloatTypes, "HV",                                  \
@@ -52,3 +54,46 @@
   OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                   \
   OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state", \
          "memory for the final state, which is then returned; may be initial_state itself")
+
+// What the structs of an op's functions are made of: FLA_KEEP and FLA_NO_LINE stand for lines that stay and
+// go.
+#define FLA_KEEP(...) __VA_ARGS__
+#define FLA_NO_LINE(...)
+
+/// The members of the struct that an op's functions take, of its list.
+#define FLA_RECURRENCE_MEMBERS(LIST)                                                                         \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG, FLA_KEEP) \
+  /** for CUDA tensors; CPU kernels run on the calling thread and return when done */                        \
+  ::fla::Stream stream{};                                                                                    \
+  /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */                          \
+  ::fla::Workspace workspace{};
+#define FLA_RETURN_RECURRENCE_TABLE(STRUCT, LIST) \
+  FLA_RETURN_TABLE(                               \
+      STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG, FLA_KEEP))
+
+/// The gradients that a backward function is given.
+#define FLA_PART_UPSTREAM(TENSOR)                                         \
+  TENSOR(do_, required, kFloatTypes, "B T HV V", "the gradient of o")     \
+  TENSOR(dht, optional, kStateTypes, "P HV K V; state_v_first: P HV V K", \
+         "the gradient of the final state; zeros when left out")
+
+// What a tensor of an op's list is to its backward function: memory for its gradient.
+#define FLA_MEMBER_GRADIENT(name, need, types, shape, doc, ...) ::fla::TensorView d##name{};
+#define FLA_ROW_GRADIENT(name, need, types, shape, doc, ...) \
+  FLA_ROW(d##name, output, optional, types, shape, "", "memory for the gradient of " #name, name)
+
+/// The members of the struct that an op's backward function takes, of the op's list: its inputs, the
+/// gradients that come in, and memory for those that go out, called d and the input's name.
+#define FLA_BACKWARD_MEMBERS(LIST)                                                                        \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_NO_LINE, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG, FLA_NO_LINE) \
+  FLA_PART_UPSTREAM(FLA_MEMBER_TENSOR)                                                                    \
+  LIST(FLA_MEMBER_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE)              \
+  /** for CUDA tensors; CPU kernels run on the calling thread and return when done */                     \
+  ::fla::Stream stream{};                                                                                 \
+  /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */                       \
+  ::fla::Workspace workspace{};
+#define FLA_RETURN_BACKWARD_TABLE(STRUCT, LIST)                                                           \
+  FLA_RETURN_TABLE(                                                                                       \
+      STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_NO_LINE, FLA_ROW_NUMBER, FLA_ROW_FLAG, FLA_NO_LINE) \
+                  FLA_PART_UPSTREAM(FLA_ROW_TENSOR) LIST(FLA_ROW_GRADIENT, FLA_NO_LINE, FLA_NO_LINE,      \
+                                                         FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE))

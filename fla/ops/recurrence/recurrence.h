@@ -45,6 +45,14 @@
 /// stages of an original kernel (fla/ops/common/stages.h) is kept apart until the call is done, so that a
 /// stage that fails leaves it as it was.
 ///
+/// Backward functions, chunk_<op>_backward, give the gradients of the chunked function's inputs from those of
+/// its outputs, `do` (do_ in C++) and `dht`, and from its inputs alone. Gradients are called d and the
+/// input's name, and have its shape and dtype. Where the caller gives memory for some, only those are
+/// computed; where it gives none, all that the call has. They know no pools. The same call gives the same
+/// bits twice, and a sequence the same gradients alone or in any batch, except for A_log, dt_bias and
+/// g_gamma, whose gradients are sums over all tokens. Powers of two in do and dht come out as they went in,
+/// as far as f32 goes.
+///
 /// Functions are thread-safe; calls may share inputs. CPU calls return when the result is there, CUDA calls
 /// when the work is on args.stream. They throw InvalidArgument before anything runs, BackendError when a
 /// backend failed or the required one refused, ConfigError when the environment is wrong, std::bad_alloc when
@@ -55,6 +63,11 @@ namespace fla {
 template <RecurrenceArgs Args>
 void validate_arguments(const Args& args) {
   recurrence::validate(recurrence::arguments_of(args));
+}
+
+template <BackwardArgs Args>
+void validate_arguments(const Args& args) {
+  recurrence::validate(recurrence::backward_arguments_of(args));
 }
 
 /// The function that the front door, which is called like the op, gives this call to: the one that works
@@ -111,6 +124,11 @@ RecurrenceResult make_result(const Args& args) {
   return recurrence::make_result(recurrence::arguments_of(args));
 }
 
+template <BackwardArgs Args>
+RecurrenceGradients make_result(const Args& args) {
+  return recurrence::make_result(recurrence::backward_arguments_of(args));
+}
+
 /// What the backends of every op of the family have; an op's own class adds its functions.
 template <RecurrenceArgs OpArgs>
 class FLA_API RecurrenceBackend : public BaseBackend {
@@ -119,6 +137,10 @@ class FLA_API RecurrenceBackend : public BaseBackend {
 
   /// Bytes of workspace that a call it takes needs; asked for validated arguments that the verifier accepts.
   virtual std::size_t workspace_size(std::string_view /*function*/, const Args&) const { return 0; }
+  virtual std::size_t backward_workspace_size(std::string_view /*function*/,
+                                              const typename Args::Backward&) const {
+    return 0;
+  }
 
   /// Which way it would run such a call; nothing where there is one way.
   virtual std::string route(std::string_view /*function*/, const Args&) const { return ""; }
@@ -130,35 +152,53 @@ class FLA_API RecurrenceBackend : public BaseBackend {
 };
 
 /// The class to subclass to serve an op; override what the backend has.
-#define FLA_RECURRENCE_BACKEND(NAME, ARGS, CHUNK, RECURRENT)                                   \
-  class FLA_API NAME : public ::fla::RecurrenceBackend<ARGS> {                                 \
-   public:                                                                                     \
-    virtual ::fla::RecurrenceResult CHUNK(const ARGS&) { not_implemented(#CHUNK); }            \
-    virtual ::fla::Verdict CHUNK##_verifier(const ARGS&) const { return ::fla::accept(); }     \
-    virtual ::fla::RecurrenceResult RECURRENT(const ARGS&) { not_implemented(#RECURRENT); }    \
-    virtual ::fla::Verdict RECURRENT##_verifier(const ARGS&) const { return ::fla::accept(); } \
-                                                                                               \
-    template <class Type>                                                                      \
-    static ::std::vector<::fla::dispatch::Slot> slots() {                                      \
-      return {FLA_BACKEND_SLOT(NAME, Type, CHUNK), FLA_BACKEND_SLOT(NAME, Type, RECURRENT)};   \
-    }                                                                                          \
+#define FLA_RECURRENCE_BACKEND(NAME, STRUCT, CHUNK, RECURRENT)                                         \
+  class FLA_API NAME : public ::fla::RecurrenceBackend<STRUCT##Args> {                                 \
+   public:                                                                                             \
+    virtual ::fla::RecurrenceResult CHUNK(const STRUCT##Args&) { not_implemented(#CHUNK); }            \
+    virtual ::fla::Verdict CHUNK##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }     \
+    virtual ::fla::RecurrenceResult RECURRENT(const STRUCT##Args&) { not_implemented(#RECURRENT); }    \
+    virtual ::fla::Verdict RECURRENT##_verifier(const STRUCT##Args&) const { return ::fla::accept(); } \
+    virtual ::fla::RecurrenceGradients CHUNK##_backward(const STRUCT##BackwardArgs&) {                 \
+      not_implemented(#CHUNK "_backward");                                                             \
+    }                                                                                                  \
+    virtual ::fla::Verdict CHUNK##_backward_verifier(const STRUCT##BackwardArgs&) const {              \
+      return ::fla::accept();                                                                          \
+    }                                                                                                  \
+                                                                                                       \
+    template <class Type>                                                                              \
+    static ::std::vector<::fla::dispatch::Slot> slots() {                                              \
+      return {FLA_BACKEND_SLOT(NAME, Type, CHUNK), FLA_BACKEND_SLOT(NAME, Type, RECURRENT),            \
+              FLA_BACKEND_SLOT(NAME, Type, CHUNK##_backward)};                                         \
+    }                                                                                                  \
   }
 
 /// Bytes of workspace with which no kernel that could take this call, under any settings, allocates: the most
-/// that the original kernels of all functions and every available backend ask for. 0 on the CPU. Reads
-/// metadata only, so that it holds for every call of the same shapes, strides and options. Throws as the op's
-/// functions do.
-template <RecurrenceArgs Args>
-std::size_t workspace_size(const Args& args) {
+/// that the original kernels of all functions with these arguments and every available backend ask for. 0 on
+/// the CPU. Reads metadata only, so that it holds for every call of the same shapes, strides and options.
+/// Throws as the op's functions do.
+template <class Args>
+requires RecurrenceArgs<Args> || BackwardArgs<Args> std::size_t workspace_size(const Args& args) {
   validate_arguments(args);
   if (args.q.device().is_cpu()) return 0;
-  std::size_t bytes = recurrence::original_workspace(recurrence::arguments_of(args));
+  constexpr bool kBackward = BackwardArgs<Args>;
+  std::size_t bytes;
+  if constexpr (kBackward) {
+    bytes = recurrence::original_workspace(recurrence::backward_arguments_of(args));
+  } else {
+    bytes = recurrence::original_workspace(recurrence::arguments_of(args));
+  }
   Args without = args;  // a verifier may refuse a workspace that is too small for it
   without.workspace = {};
   for (const auto& accepting : dispatch::accepting_backends(Args::kOp.name, without)) {
-    const auto* backend = dynamic_cast<const RecurrenceBackend<Args>*>(accepting.backend.get());
+    const auto* backend =
+        dynamic_cast<const RecurrenceBackend<typename Args::Forward>*>(accepting.backend.get());
     if (backend == nullptr) continue;  // a lambda: asks for none
-    bytes = std::max(bytes, backend->workspace_size(accepting.function, without));
+    if constexpr (kBackward) {
+      bytes = std::max(bytes, backend->backward_workspace_size(accepting.function, without));
+    } else {
+      bytes = std::max(bytes, backend->workspace_size(accepting.function, without));
+    }
   }
   return bytes;
 }

@@ -6,7 +6,11 @@
 namespace fla {
 
 ArgumentTable RetentionArgs::arguments() {
-  FLA_RETURN_ARGUMENT_TABLE(RetentionArgs, FLA_RETENTION_ARGUMENTS);
+  FLA_RETURN_RECURRENCE_TABLE(RetentionArgs, FLA_RETENTION_ARGUMENTS);
+}
+
+ArgumentTable RetentionBackwardArgs::arguments() {
+  FLA_RETURN_BACKWARD_TABLE(RetentionBackwardArgs, FLA_RETENTION_ARGUMENTS);
 }
 
 DISPATCH("retention", RecurrenceResult, chunk_retention, const RetentionArgs& args) {
@@ -15,6 +19,10 @@ DISPATCH("retention", RecurrenceResult, chunk_retention, const RetentionArgs& ar
 
 DISPATCH("retention", RecurrenceResult, fused_recurrent_retention, const RetentionArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("retention", RecurrenceGradients, chunk_retention_backward, const RetentionBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult retention(const RetentionArgs& args) {

@@ -15,26 +15,38 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_RETENTION_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG) \
-  FLA_PART_TOKENS(TENSOR)                                            \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                              \
-  FLA_PART_PACKING(INDEX, FLAG)                                      \
+#define FLA_RETENTION_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                     \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                              \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                      \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every retention function, under the names that flash-linear-attention gives them.
 struct RetentionArgs {
   using Result = RecurrenceResult;
+  using Forward = RetentionArgs;
+  using Backward = struct RetentionBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "retention",
                                     .title = "Retention",
                                     .chunk = "chunk_retention",
                                     .recurrent = "fused_recurrent_retention",
+                                    .backward = "chunk_retention_backward",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::retention};
 
-  FLA_ARGUMENT_MEMBERS(FLA_RETENTION_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_RETENTION_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_retention_backward: the forward call's, and gradients in and out.
+struct RetentionBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = RetentionArgs;
+  static constexpr RecurrenceOp kOp = RetentionArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_RETENTION_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -48,13 +60,17 @@ FLA_API RecurrenceResult chunk_retention(const RetentionArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_retention_backward(const RetentionBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_retention(const RetentionArgs& args);
 FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
+FLA_API RecurrenceGradients chunk_retention_backward(const RetentionBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve retention; override what the backend has.
-FLA_RECURRENCE_BACKEND(RetentionBackend, RetentionArgs, chunk_retention, fused_recurrent_retention);
+FLA_RECURRENCE_BACKEND(RetentionBackend, Retention, chunk_retention, fused_recurrent_retention);
 
 }  // namespace fla

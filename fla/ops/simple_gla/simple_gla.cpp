@@ -6,7 +6,11 @@
 namespace fla {
 
 ArgumentTable SimpleGlaArgs::arguments() {
-  FLA_RETURN_ARGUMENT_TABLE(SimpleGlaArgs, FLA_SIMPLE_GLA_ARGUMENTS);
+  FLA_RETURN_RECURRENCE_TABLE(SimpleGlaArgs, FLA_SIMPLE_GLA_ARGUMENTS);
+}
+
+ArgumentTable SimpleGlaBackwardArgs::arguments() {
+  FLA_RETURN_BACKWARD_TABLE(SimpleGlaBackwardArgs, FLA_SIMPLE_GLA_ARGUMENTS);
 }
 
 DISPATCH("simple_gla", RecurrenceResult, chunk_simple_gla, const SimpleGlaArgs& args) {
@@ -15,6 +19,10 @@ DISPATCH("simple_gla", RecurrenceResult, chunk_simple_gla, const SimpleGlaArgs& 
 
 DISPATCH("simple_gla", RecurrenceResult, fused_recurrent_simple_gla, const SimpleGlaArgs& args) {
   return recurrence::run_recurrent(args);
+}
+
+DISPATCH("simple_gla", RecurrenceGradients, chunk_simple_gla_backward, const SimpleGlaBackwardArgs& args) {
+  return recurrence::run_backward(args);
 }
 
 RecurrenceResult simple_gla(const SimpleGlaArgs& args) {

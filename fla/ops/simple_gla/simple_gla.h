@@ -15,27 +15,39 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_SIMPLE_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                         \
+#define FLA_SIMPLE_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)                \
   FLA_PART_TOKENS(TENSOR)                                                                     \
   TENSOR(g, either, kFloatTypes, "B T HV", "log-decay")                                       \
   TENSOR(g_gamma, either, kFloatTypes, "HV", "log-decay of a head, the same for every token") \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG)                                                       \
-  FLA_PART_PACKING(INDEX, FLAG)                                                               \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                              \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                      \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every simple_gla function, under the names that flash-linear-attention gives them.
 struct SimpleGlaArgs {
   using Result = RecurrenceResult;
+  using Forward = SimpleGlaArgs;
+  using Backward = struct SimpleGlaBackwardArgs;
   static constexpr RecurrenceOp kOp{.name = "simple_gla",
                                     .title = "Gated linear attention with one gate a token",
                                     .chunk = "chunk_simple_gla",
                                     .recurrent = "fused_recurrent_simple_gla",
+                                    .backward = "chunk_simple_gla_backward",
                                     .gate = GateKind::token,
                                     .rule = Rule::additive};
 
-  FLA_ARGUMENT_MEMBERS(FLA_SIMPLE_GLA_ARGUMENTS)
-  Stream stream{};        ///< for CUDA tensors; CPU kernels run on the calling thread and return when done
-  Workspace workspace{};  ///< for CUDA tensors, of workspace_size() bytes; without it the call allocates
+  FLA_RECURRENCE_MEMBERS(FLA_SIMPLE_GLA_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of chunk_simple_gla_backward: the forward call's, and gradients in and out.
+struct SimpleGlaBackwardArgs {
+  using Result = RecurrenceGradients;
+  using Forward = SimpleGlaArgs;
+  static constexpr RecurrenceOp kOp = SimpleGlaArgs::kOp;
+
+  FLA_BACKWARD_MEMBERS(FLA_SIMPLE_GLA_ARGUMENTS)
 
   FLA_API static ArgumentTable arguments();
 };
@@ -49,13 +61,17 @@ FLA_API RecurrenceResult chunk_simple_gla(const SimpleGlaArgs& args);
 /// Decoding and short continuations: works token by token.
 FLA_API RecurrenceResult fused_recurrent_simple_gla(const SimpleGlaArgs& args);
 
+/// The gradients of the chunked function's inputs.
+FLA_API RecurrenceGradients chunk_simple_gla_backward(const SimpleGlaBackwardArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_simple_gla(const SimpleGlaArgs& args);
 FLA_API RecurrenceResult fused_recurrent_simple_gla(const SimpleGlaArgs& args);
+FLA_API RecurrenceGradients chunk_simple_gla_backward(const SimpleGlaBackwardArgs& args);
 }  // namespace original
 
 /// Subclass this to serve simple_gla; override what the backend has.
-FLA_RECURRENCE_BACKEND(SimpleGlaBackend, SimpleGlaArgs, chunk_simple_gla, fused_recurrent_simple_gla);
+FLA_RECURRENCE_BACKEND(SimpleGlaBackend, SimpleGla, chunk_simple_gla, fused_recurrent_simple_gla);
 
 }  // namespace fla

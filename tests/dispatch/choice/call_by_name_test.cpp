@@ -72,7 +72,7 @@ TEST(Call, SaysWhichNamesThereAre) {
       "op: expected one of common, delta_rule, dplr_delta_rule, gated_delta_rule, gla, kda, lightning_attn, "
       "linear_attn, loading, mix, retention, simple_gla, got 'kdaa'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("kda.chunk", fla::KdaArgs{}); }),
-            "function: expected one of chunk_kda, fused_recurrent_kda, got 'chunk'");
+            "function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, got 'chunk'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("mix", MixArgs{}); }),
             "function: expected one of mix_chunk, mix_step, got 'mix'");
   for (const char* name : {"", ".", "kda.", ".chunk_kda", "kda.chunk_kda.now"}) {

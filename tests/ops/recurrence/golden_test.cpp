@@ -16,6 +16,7 @@ namespace cases = fla::cases;
 
 struct Golden {
   std::string file, function, backend;
+  cases::Direction direction;
 };
 
 std::string path_of(const std::string& file) {
@@ -33,7 +34,16 @@ std::vector<std::string> backends_of(std::string_view op) {
   return backends;
 }
 
-/// Every file with every function of its op, on the original kernel and on every backend that is available.
+/// Whether the backend has such a function at all.
+bool has(const cases::Case& golden, std::string_view function, const std::string& backend) {
+  if (backend == fla::command::kOriginal) return true;
+  const fla::Explanation explanation = golden.op->explain(function, golden.args.get());
+  const auto row = std::ranges::find(explanation.rows, backend, &fla::Explanation::Row::name);
+  return row != explanation.rows.end() && row->state != "not_implemented";
+}
+
+/// Every file with every function of its op that it has results of, on the original kernel and on every
+/// backend that is available.
 std::vector<Golden> goldens() {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(FLA_GOLDEN_DIR))
@@ -41,10 +51,15 @@ std::vector<Golden> goldens() {
   std::ranges::sort(files);
   std::vector<Golden> found;
   for (const std::string& file : files) {
-    const cases::Op& op = *cases::read_case(path_of(file)).op;
-    for (const std::string& backend : backends_of(op.name)) {
-      for (const std::string_view function : op.functions)
-        found.push_back({file, std::string(function), backend});
+    for (const auto direction : {cases::Direction::forward, cases::Direction::backward}) {
+      const cases::Case golden = cases::read_case(path_of(file), "", {}, direction);
+      if (golden.expected.empty()) continue;
+      for (const std::string& backend : backends_of(golden.op->name)) {
+        for (const std::string_view function : golden.op->functions) {
+          if (has(golden, function, backend))
+            found.push_back({file, std::string(function), backend, direction});
+        }
+      }
     }
   }
   return found;
@@ -53,8 +68,8 @@ std::vector<Golden> goldens() {
 class GoldenCase : public testing::TestWithParam<Golden> {};
 
 TEST_P(GoldenCase, Agrees) {
-  const auto& [file, function, backend] = GetParam();
-  const cases::Case golden = cases::read_case(path_of(file));
+  const auto& [file, function, backend, direction] = GetParam();
+  const cases::Case golden = cases::read_case(path_of(file), "", {}, direction);
   EXPECT_EQ(golden.warnings, std::vector<std::string>());
   const cases::Op& op = *golden.op;
   if (backend != fla::command::kOriginal) {
@@ -67,8 +82,9 @@ TEST_P(GoldenCase, Agrees) {
   const fla::ScopedPolicy scope(fla::command::policy_for(op.name, backend));
   const std::vector<cases::NamedTensor> results = cases::run(golden, function);
   ASSERT_EQ(results.size(), golden.expected.size());
+  const fla::DType dtype = op.arguments.front().tensor(static_cast<const void*>(golden.args.get())).dtype();
   const double tolerance =
-      cases::tolerance(op.arguments.front().tensor(static_cast<const void*>(golden.args.get())).dtype());
+      direction == cases::Direction::backward ? cases::gradient_tolerance(dtype) : cases::tolerance(dtype);
   for (const cases::NamedTensor& expected : golden.expected) {
     const auto result = std::ranges::find(results, expected.name, &cases::NamedTensor::name);
     ASSERT_NE(result, results.end()) << expected.name;

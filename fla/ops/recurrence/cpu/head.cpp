@@ -175,21 +175,19 @@ void Head::store_zeros() const {
     store_row(o.data, o.dtype, offset(o, value_head_, t), o.channel, call_.V, memory_.v);
 }
 
-void Head::load_state() const {
-  const States& states = call_.initial_state;
+void Head::load_state(const States& states, std::int64_t slot, float* to) const {
   if (!states.data) {
-    std::fill_n(S_, std::int64_t{call_.K} * call_.V, 0.0f);
+    std::fill_n(to, std::int64_t{call_.K} * call_.V, 0.0f);
     return;
   }
-  for_rows(call_, states, slots_.read, value_head_,
-           [&](std::int64_t offset, std::int64_t stride, std::int64_t i) {
-             load_row(states.data, states.dtype, offset, stride, call_.V, S_ + i * call_.V);
-           });
+  for_rows(call_, states, slot, value_head_, [&](std::int64_t offset, std::int64_t stride, std::int64_t i) {
+    load_row(states.data, states.dtype, offset, stride, call_.V, to + i * call_.V);
+  });
 }
 
-void Head::store_state(const States& states, std::int64_t slot) const {
+void Head::store_state(const States& states, std::int64_t slot, const float* from) const {
   for_rows(call_, states, slot, value_head_, [&](std::int64_t offset, std::int64_t stride, std::int64_t i) {
-    store_row(states.data, states.dtype, offset, stride, call_.V, S_ + i * call_.V);
+    store_row(states.data, states.dtype, offset, stride, call_.V, from + i * call_.V);
   });
 }
 

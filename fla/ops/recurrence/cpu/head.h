@@ -36,12 +36,18 @@ class Head {
   const common::StageSet& stages() const { return stages_; }
   std::int64_t tokens() const { return tokens_.end - tokens_.begin; }
   float* state() const { return S_; }
+  /// The sum of all keys up to the block that was loaded last, [K], of a call that normalizes. To load a
+  /// block out of turn, make it what it was before that block.
+  float* keys() const { return keys_; }
 
   const common::Slots& slots() const { return slots_; }
 
   /// Reads slot slots().read of initial_state.
-  void load_state() const;
-  void store_state(const common::States& states, std::int64_t slot) const;
+  void load_state() const { load_state(call_.initial_state, slots_.read, S_); }
+  void store_state(const common::States& states, std::int64_t slot) const { store_state(states, slot, S_); }
+  /// The head's state in other states, as [K][V]; zeros where there are none.
+  void load_state(const common::States& states, std::int64_t slot, float* to) const;
+  void store_state(const common::States& states, std::int64_t slot, const float* from) const;
 
   /// Tokens [begin, begin + kBlock), or as many as there are; the next block takes the same memory.
   Block load_block(std::int64_t begin) const;
@@ -52,8 +58,12 @@ class Head {
   /// What a sequence that is skipped has for outputs.
   void store_zeros() const;
 
- private:
+  std::int64_t key_head() const { return key_head_; }
+  std::int64_t value_head() const { return value_head_; }
+  /// Where a token's channels begin; tokens are counted from the sequence's first.
   std::int64_t offset(const common::Rows& rows, std::int64_t head, std::int64_t token) const;
+
+ private:
   void load_rows(const common::Rows& rows, std::int64_t head, const Block& block, std::int64_t channels,
                  float* to) const;
   /// Tokens of one head, for a stage: [1, count, 1, channels].

@@ -13,4 +13,8 @@ void chunk_on_cpu(const RecurrenceCall& call, const LowRankPair& pair);
 /// The recurrence itself, token by token.
 void recurrent_on_cpu(const RecurrenceCall& call, const LowRankPair& pair);
 
+/// The gradients, chunks of 16 tokens; Rule::low_rank token by token. In parallel over sequences and key
+/// heads.
+void backward_on_cpu(const BackwardCall& call);
+
 }  // namespace fla::recurrence
