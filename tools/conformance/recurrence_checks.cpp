@@ -18,6 +18,7 @@
 #include "tools/conformance/agreement.h"
 #include "tools/conformance/argument_search.h"
 #include "tools/conformance/causality_check.h"
+#include "tools/conformance/gradient_check.h"
 #include "tools/conformance/laid_out.h"
 #include "tools/conformance/nearest_call.h"
 #include "tools/conformance/op_specs.h"
@@ -507,6 +508,7 @@ struct Checks {
       Check{"empty_calls", check_empty_calls},
       Check{"refusals_have_reasons", check_refusals_have_reasons},
       Check{"verifier_is_pure", check_verifier_is_pure},
+      Check{"gradients", check_gradients<Args>},
   };
 };
 
