@@ -1,5 +1,6 @@
 #include "fla/python/call.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -103,11 +104,19 @@ class Call {
  private:
   bool is_given(std::size_t row) const { return values_[row] != Py_None; }
   bool is_asked_for(const ResultRule& rule) const {
+    if (rule.gradient_of >= 0)
+      return is_given(static_cast<std::size_t>(rule.gradient_of)) && !has_memory_for_gradients();
     return rule.asked_for < 0 || op_.table[static_cast<std::size_t>(rule.asked_for)].flag(args_.data());
+  }
+  bool has_memory_for_gradients() const {
+    return std::ranges::any_of(op_.results, [this](const ResultRule& rule) {
+      return rule.gradient_of >= 0 && is_given(rule.output);
+    });
   }
   void take_tensor(std::size_t row, PyObject* value);
   bool names_slots() const;
   DType dtype_of(const ResultRule& rule) const;
+  py::tuple dims_of(const ResultRule& rule, const AxisSizes& sizes) const;
 
   const Op& op_;
   PyObject* const* values_;
@@ -183,6 +192,19 @@ DType Call::dtype_of(const ResultRule& rule) const {
   return like.defined() ? like.dtype() : DType::f32;
 }
 
+py::tuple Call::dims_of(const ResultRule& rule, const AxisSizes& sizes) const {
+  if (rule.gradient_of >= 0) {
+    const auto shape = op_.table[static_cast<std::size_t>(rule.gradient_of)].tensor(args_.data()).shape();
+    py::tuple dims(shape.size());
+    for (std::size_t d = 0; d < dims.size(); ++d) dims[d] = shape[d];
+    return dims;
+  }
+  const ShapeRule& shape = rule_in_force(op_.table, op_.table[rule.output], args_.data());
+  py::tuple dims(static_cast<std::size_t>(shape.rank));
+  for (std::size_t d = 0; d < dims.size(); ++d) dims[d] = shape.dims[d].in(sizes);
+  return dims;
+}
+
 /// On a GPU results and workspace come from the allocator of the arrays' own library, which knows how long
 /// memory is needed on which stream, and in a graph that is being captured.
 void Call::take_outputs_from_framework() {
@@ -196,9 +218,7 @@ void Call::take_outputs_from_framework() {
     // A pool of states has to be the caller's.
     const bool pooled = !output.in_place_of.empty() && names_slots();
     if (is_given(rule.output) || !is_asked_for(rule) || pooled) continue;
-    const ShapeRule& shape = rule_in_force(op_.table, output, args_.data());
-    py::tuple dims(static_cast<std::size_t>(shape.rank));
-    for (std::size_t d = 0; d < dims.size(); ++d) dims[d] = shape.dims[d].in(sizes);
+    py::tuple dims = dims_of(rule, sizes);
     provided_[i] = empty(py::handle(first_), dims, name_in_python(dtype_of(rule)));
     take_tensor(rule.output, provided_[i].ptr());
   }

@@ -82,7 +82,7 @@ py::list table_of(const Op& op) {
 py::list results_of(const Op& op) {
   py::list rules;
   for (const ResultRule& rule : op.results)
-    rules.append(py::make_tuple(rule.output, rule.asked_for, rule.like));
+    rules.append(py::make_tuple(rule.output, rule.asked_for, rule.like, rule.gradient_of));
   return rules;
 }
 
@@ -94,6 +94,7 @@ py::list functions_for_python() {
     py::dict entry;
     entry["op"] = function.op->name;
     entry["name"] = function.name;
+    entry["backward"] = function.backward;
     entry["doc"] = function.doc;
     entry["table"] = table_of(*function.op);
     entry["results"] = results_of(*function.op);

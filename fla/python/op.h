@@ -12,20 +12,23 @@
 #include "fla/core/tensor.h"
 #include "fla/core/workspace.h"
 #include "fla/dispatch/observe/explain.h"
+#include "fla/ops/recurrence/arguments.h"
 
 /// What the Python module knows of an op: its argument table and a few functions around its struct, their
 /// types erased. Everything that is done for a call reads these, so that an op needs no code of its own.
 namespace fla::python {
 
 /// The most that an op's table may have; a call keeps its arguments on the stack.
-inline constexpr std::size_t kMaxArguments = 48, kMaxArgsSize = 4096, kMaxResults = 4;
+inline constexpr std::size_t kMaxArguments = 48, kMaxArgsSize = 4096, kMaxResults = 12;
 
-/// A result of an op, read off the row of its table for the caller's own memory. Results stand in the struct
-/// that a function returns in the order in which such rows stand in the table.
+/// A result of an op, read off the row of its table for the caller's own memory, in whose order results come.
 struct ResultRule {
   std::size_t output;  ///< the row of its table
-  int asked_for = -1;  ///< the row of the flag "output_<name>"; -1: it always comes
+  int asked_for = -1;  ///< the row of the flag "output_<name>"; -1: it comes without
   int like = -1;       ///< the row of the tensor whose dtype it has; f32 where that is absent
+  /// Of a gradient, the row of its input, without which it does not come; where memory is given for some of a
+  /// call's gradients, the others do not come, either.
+  int gradient_of = -1;
 };
 
 struct Op {
@@ -44,6 +47,7 @@ struct OpFunction {
   const Op* op;
   std::string_view name;
   std::string_view doc;
+  std::string_view backward;  ///< the function that has its gradients; empty: none has
   void (*run)(const void* args, std::span<Tensor> results);
 };
 
@@ -51,37 +55,22 @@ struct OpFunction {
 const std::vector<OpFunction>& functions();
 
 /// Throws where a table says something that results cannot be made from.
-std::vector<ResultRule> result_rules(std::string_view op, ArgumentTable table, std::size_t results);
+std::vector<ResultRule> result_rules(std::string_view op, ArgumentTable table);
 
 namespace detail {
 
-template <class Result>
-constexpr std::size_t result_count() {
-  if constexpr (requires { Result{Tensor(), Tensor(), Tensor(), Tensor()}; }) return 4;
-  if constexpr (requires { Result{Tensor(), Tensor(), Tensor()}; }) return 3;
-  if constexpr (requires { Result{Tensor(), Tensor()}; }) return 2;
-  return 1;
+/// A function's results in the order of its op's.
+inline void move_results(RecurrenceResult&& result, const Op&, std::span<Tensor> into) {
+  into[0] = std::move(result.o);
+  into[1] = std::move(result.final_state);
 }
-
-template <class Result>
-void move_results(Result&& result, std::span<Tensor> into) {
-  constexpr std::size_t count = result_count<std::remove_cvref_t<Result>>();
-  const auto put = [&into](auto&... tensors) {
-    std::size_t next = 0;
-    ((into[next++] = std::move(tensors)), ...);
-  };
-  if constexpr (count == 4) {
-    auto& [a, b, c, d] = result;
-    put(a, b, c, d);
-  } else if constexpr (count == 3) {
-    auto& [a, b, c] = result;
-    put(a, b, c);
-  } else if constexpr (count == 2) {
-    auto& [a, b] = result;
-    put(a, b);
-  } else {
-    auto& [a] = result;
-    put(a);
+inline void move_results(RecurrenceGradients&& result, const Op& op, std::span<Tensor> into) {
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    const std::string_view name = op.table[op.results[i].output].name;
+#define FLA_INPUT(input) \
+  if (name == "d" #input) into[i] = std::move(result.d##input);
+    FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
   }
 }
 
@@ -91,7 +80,7 @@ const Op& op_of(std::string_view name) {
   static const Op op{
       .name = name,
       .table = Args::arguments(),
-      .results = result_rules(name, Args::arguments(), result_count<typename Args::Result>()),
+      .results = result_rules(name, Args::arguments()),
       .args_size = sizeof(Args),
       .construct = [](void* memory) { new (memory) Args(); },
       .set_stream = [](void* args, Stream stream) { static_cast<Args*>(args)->stream = stream; },
@@ -110,9 +99,11 @@ const Op& op_of(std::string_view name) {
 
 /// One of an op's functions, by its C++ name.
 template <class Args, typename Args::Result (*Function)(const Args&)>
-OpFunction function_of(std::string_view op, std::string_view name, std::string_view doc) {
-  return {&detail::op_of<Args>(op), name, doc, [](const void* args, std::span<Tensor> results) {
-            detail::move_results(Function(*static_cast<const Args*>(args)), results);
+OpFunction function_of(std::string_view op, std::string_view name, std::string_view doc,
+                       std::string_view backward = "") {
+  static const Op& made = detail::op_of<Args>(op);
+  return {&made, name, doc, backward, [](const void* args, std::span<Tensor> results) {
+            detail::move_results(Function(*static_cast<const Args*>(args)), made, results);
           }};
 }
 

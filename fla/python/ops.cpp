@@ -9,25 +9,29 @@ namespace fla::python {
 
 /// The functions of an op of the family.
 template <class Args, RecurrenceResult (*Door)(const Args&), RecurrenceResult (*Chunk)(const Args&),
-          RecurrenceResult (*Recurrent)(const Args&)>
+          RecurrenceResult (*Recurrent)(const Args&),
+          RecurrenceGradients (*Backward)(const typename Args::Backward&)>
 void add_functions(std::vector<OpFunction>& all) {
   constexpr const RecurrenceOp& op = Args::kOp;
   const std::string title(op.title);
   static const std::string door = title + ": short sequences go to " + std::string(op.recurrent) +
                                   ", others to " + std::string(op.chunk) + ".",
                            chunk = title + " for prefill lengths: works on chunks of tokens.",
-                           recurrent = title + " for decoding and short continuations: works token by token.";
-  all.push_back(function_of<Args, Door>(op.name, op.name, door));
-  all.push_back(function_of<Args, Chunk>(op.name, op.chunk, chunk));
-  all.push_back(function_of<Args, Recurrent>(op.name, op.recurrent, recurrent));
+                           recurrent = title + " for decoding and short continuations: works token by token.",
+                           backward = title + ": the gradients of " + std::string(op.chunk) + "'s inputs.";
+  all.push_back(function_of<Args, Door>(op.name, op.name, door, op.backward));
+  all.push_back(function_of<Args, Chunk>(op.name, op.chunk, chunk, op.backward));
+  all.push_back(function_of<Args, Recurrent>(op.name, op.recurrent, recurrent, op.backward));
+  all.push_back(function_of<typename Args::Backward, Backward>(op.name, op.backward, backward));
 }
 
 /// The ops of the module. Names, order, documentation and checks of their arguments come from their tables.
 const std::vector<OpFunction>& functions() {
   static const std::vector<OpFunction> all = [] {
     std::vector<OpFunction> made;
-#define FLA_OP(NAME, ARGS) \
-  add_functions<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME>(made);
+#define FLA_OP(NAME, ARGS)                                                          \
+  add_functions<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME, \
+                &fla::chunk_##NAME##_backward>(made);
     FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
     return made;
@@ -53,21 +57,21 @@ int row_shaped_like(ArgumentTable table, const Argument& output) {
 
 }  // namespace
 
-std::vector<ResultRule> result_rules(std::string_view op, ArgumentTable table, std::size_t results) {
+std::vector<ResultRule> result_rules(std::string_view op, ArgumentTable table) {
   std::vector<ResultRule> rules;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const Argument& argument = table[i];
     if (argument.kind != ArgumentKind::output) continue;
-    const bool in_place = !argument.in_place_of.empty();
-    rules.push_back(
-        {.output = i,
-         .asked_for = row_named(table, "output_" + std::string(argument.name)),
-         .like = in_place ? row_named(table, argument.in_place_of) : row_shaped_like(table, argument)});
+    const int gradient_of = row_named(table, argument.needs);
+    rules.push_back({.output = i,
+                     .asked_for = row_named(table, "output_" + std::string(argument.name)),
+                     .like = gradient_of >= 0                ? gradient_of
+                             : !argument.in_place_of.empty() ? row_named(table, argument.in_place_of)
+                                                             : row_shaped_like(table, argument),
+                     .gradient_of = gradient_of});
   }
-  if (rules.size() != results || rules.size() > kMaxResults || table.size() > kMaxArguments) {
-    throw std::logic_error(std::string(op) + ": expected a table with an output for each of the " +
-                           std::to_string(results) + " results, got " + std::to_string(rules.size()));
-  }
+  if (rules.size() > kMaxResults || table.size() > kMaxArguments)
+    throw std::logic_error(std::string(op) + ": more arguments or results than a call has room for");
   return rules;
 }
 

@@ -22,7 +22,9 @@ def parameters(name):
 def test_every_op_has_its_functions():
     ops = ["kda", "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn", "linear_attn"]
     ops += ["dplr_delta_rule", "rwkv7"]
-    assert list(FUNCTIONS) == [name for op in ops for name in (op, f"chunk_{op}", f"fused_recurrent_{op}")]
+    forms = ["{}", "chunk_{}", "fused_recurrent_{}", "chunk_{}_backward"]
+    names = [form.format(op) for op in ops for form in forms]
+    assert list(FUNCTIONS) == [name for name in names if name != "chunk_rwkv7_backward"]
     assert set(FUNCTIONS) <= set(fla_cpp.__all__)
 
 
@@ -143,4 +145,7 @@ def test_the_stubs_have_the_functions_own_signature(name):
     assert [argument.arg for argument in stub.args.args + stub.args.kwonlyargs] == list(parameters(name))
     defaults = [ast.literal_eval(value) for value in stub.args.defaults + stub.args.kw_defaults]
     assert defaults == [p.default for p in parameters(name).values() if p.default is not p.empty]
-    assert ast.unparse(stub.returns) == "tuple[_Array, _Array | None]"
+    results = ["_Array", "_Array | None"]
+    if name.endswith("_backward"):
+        results = ["_Array | None"] * len(FUNCTIONS[name]["results"])
+    assert ast.unparse(stub.returns) == f"tuple[{', '.join(results)}]"

@@ -127,25 +127,12 @@ def test_a_tensor_without_memory_is_computed_without_memory():
         fla_cpp.kda(*call)
 
 
-# ---- gradients: there are none, and nobody is left to think that there are
-
-
-@by_name
-def test_parameters_are_taken_and_a_backward_says_that_there_is_none(function):
-    q, k, v, g, beta = random_call()
-    A_log = torch.nn.Parameter(torch.zeros(2))
-    options = dict(A_log=A_log, use_gate_in_kernel=True)
-    o, _ = function(q, k, v, g, beta, **options)
-    assert o.requires_grad
-    with torch.no_grad():
-        assert torch.equal(o, function(q, k, v, g, beta, **options)[0])
-    with pytest.raises(NotImplementedError, match=f"fla_cpp: {function.__name__} has no backward; call it under"):
-        o.sum().backward()
+# ---- gradients; test_gradients.py has their values
 
 
 def test_outputs_and_gradients_do_not_go_together():
     q, *rest = random_call()
-    with pytest.raises(RuntimeError, match="kda has no backward; expected no outputs in a call with gradients"):
+    with pytest.raises(RuntimeError, match="kda with gradients: expected no outputs of the caller's"):
         fla_cpp.kda(q.requires_grad_(), *rest, out=torch.zeros(1, 20, 2, 16))
 
 

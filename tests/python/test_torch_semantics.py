@@ -149,7 +149,7 @@ def test_a_view_of_a_leaf_is_not_overwritten(kda):
 @pytest.mark.parametrize("kda", [fla_cpp.kda, by_op], ids=["direct", "op"])
 def test_a_result_with_a_history_is_not_overwritten(kda):
     out = torch.zeros(1, 20, 2, 16, requires_grad=True) * 2
-    with pytest.raises(RuntimeError, match="kda has no backward; expected no outputs in a call with gradients"):
+    with pytest.raises(RuntimeError, match="kda with gradients: expected no outputs of the caller's"):
         kda(*random_call(), out=out)
     assert not out.any()
 
@@ -186,6 +186,5 @@ def test_tensors_without_tangents_are_taken_where_others_have_them(kda):
 @pytest.mark.parametrize("kda", [fla_cpp.kda, by_op], ids=["direct", "op"])
 def test_a_gradient_is_not_dropped(kda):
     q, *rest = random_call()
-    o = kda(q.requires_grad_(), *rest)[0]
-    with pytest.raises(NotImplementedError, match="fla_cpp: kda has no backward; call it under torch.no_grad"):
-        o.sum().backward()
+    kda(q.requires_grad_(), *rest)[0].sum().backward()
+    assert q.grad.any()

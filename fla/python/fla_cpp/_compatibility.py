@@ -1,6 +1,6 @@
 """Where flash-linear-attention's functions take other arguments than an op's table has, or in another order.
 
-A function that is not named here has its table's arguments in the table's order."""
+A function that is not named here has its table's arguments, those that must be given first."""
 
 # The arguments that may be given by position, in that library's order; the rest of the table follows by keyword.
 _STATES = " scale initial_state output_final_state"
@@ -74,7 +74,7 @@ EXTRAS = {
     "dplr_delta_rule.safe_gate": ("False", "changes nothing: gates may be as strong as they like", ""),
     "dplr_delta_rule.lower_bound": ("None", "changes nothing: gates may be as strong as they like", ""),
     "dplr_delta_rule.chunk_size": ("None", "changes nothing: results do not depend on it", ""),
-    "disable_recompute": ("False", "what backward passes keep; there is none here", ""),
+    "disable_recompute": ("False", "changes nothing: of a call only its inputs are kept", ""),
     "return_intermediate_states": (
         "False",
         "must be False",

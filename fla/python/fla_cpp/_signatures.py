@@ -38,7 +38,8 @@ def parameters(function):
         table[name].default = default
     order = _compatibility.POSITIONS.get(function["name"])
     if order is None:
-        by_position, by_keyword = list(table.values()), []
+        by_position = sorted(table.values(), key=lambda parameter: parameter.default is not None)
+        by_keyword = []
     else:
 
         def named(name):
@@ -62,7 +63,7 @@ def signature(function):
 
 def documentation(function):
     by_position, by_keyword = parameters(function)
-    results = [function["table"][output] for output, _, _ in function["results"]]
+    results = [function["table"][output] for output, *_ in function["results"]]
     names = [row["name"] for row in results]
     lines = [function["doc"], "", "Arguments, arrays by their shapes:"]
     lines += [f"    {parameter.name}: {parameter.doc}" for parameter in by_position + by_keyword]

@@ -1,7 +1,7 @@
 """The functions as custom ops of torch: torch.ops.fla_cpp.chunk_kda and so on, with fake (shape-only) kernels, so that
 torch.compile, torch.export and dispatch modes see them. Imported when torch is there and a call needs it.
 
-Each function has two ops, with the arguments of its table in the table's order: `f` without the outputs that a caller
+Each function has two ops, with the arguments of its table, those that must be given first: `f` without the outputs that a caller
 may give, and `f_out` with them, which writes into those that are given. Both return a tensor a result; one that was
 not asked for, or that went into the caller's memory, has no elements."""
 
@@ -22,15 +22,35 @@ class _WithoutBackward(torch.autograd.Function):
     """Results that say so when somebody asks for their gradients."""
 
     @staticmethod
-    def forward(context, name, run, *given):
-        context.name = name
+    def forward(context, why, run, *given):
+        context.why = why
         return run(*given)
 
     @staticmethod
     def backward(context, *gradients):
-        raise NotImplementedError(
-            f"fla_cpp: {context.name} has no backward; call it under torch.no_grad() or torch.inference_mode()"
-        )
+        raise NotImplementedError(f"fla_cpp: {context.why}")
+
+
+class _WithBackward(torch.autograd.Function):
+    """Results whose gradients the op's backward function has, from the inputs alone."""
+
+    @staticmethod
+    def forward(context, entry, run, *given):
+        context.entry = entry
+        context.options = [None if isinstance(value, torch.Tensor) else value for value in given]
+        context.save_for_backward(*(value if isinstance(value, torch.Tensor) else None for value in given))
+        context.set_materialize_grads(False)
+        results = run(*given)
+        context.mark_non_differentiable(*(result for result in results if result.numel() == 0))
+        return results
+
+    @staticmethod
+    def backward(context, *gradients):
+        given = [
+            option if tensor is None else tensor for option, tensor in zip(context.options, context.saved_tensors)
+        ]
+        wanted = context.needs_input_grad[2:]
+        return None, None, *context.entry.gradients(given, wanted, gradients)
 
 
 def _requires_grad(value):
@@ -46,9 +66,12 @@ class _Entry:
 
     def __init__(self, function):
         self.name, self.table, self.direct = function["name"], function["table"], function["direct"]
+        self.backward = function["backward"]
         self.results = function["results"]
-        self.outputs = [output for output, _, _ in self.results]
-        self.inputs = [i for i, row in enumerate(self.table) if i not in self.outputs]
+        self.outputs = [output for output, *_ in self.results]
+        # Those that have to be given come first, as a schema wants it.
+        self.inputs = [i for i in range(len(self.table)) if i not in self.outputs]
+        self.inputs.sort(key=lambda i: not self.table[i]["required"])
         self.position = {row["name"]: i for i, row in enumerate(self.table)}
 
     def schema(self, name, with_outputs):
@@ -74,7 +97,9 @@ class _Entry:
         return values
 
     def is_asked_for(self, values, n):
-        output, flag, _ = self.results[n]
+        output, flag, _, gradient_of = self.results[n]
+        if gradient_of >= 0:
+            return values[gradient_of] is not None and all(values[output] is None for output in self.outputs)
         return values[output] is None and (flag < 0 or bool(values[flag]))
 
     def run(self, *given):
@@ -88,9 +113,12 @@ class _Entry:
         values = self.values(given[: len(self.inputs)], given[len(self.inputs) :])
         sizes = self._sizes(values)
         results = []
-        for n, (output, _, like) in enumerate(self.results):
+        for n, (output, _, like, gradient_of) in enumerate(self.results):
             if not self.is_asked_for(values, n):
                 results.append(given[0].new_empty(0))
+                continue
+            if gradient_of >= 0:
+                results.append(torch.empty_like(values[gradient_of], memory_format=torch.contiguous_format))
                 continue
             source = values[like]
             shape = [sizes[axis] for axis in self._rule(self.table[output], values).split()]
@@ -140,8 +168,38 @@ class _Entry:
                 name = self.table[self.outputs[n]]["name"]
                 raise RuntimeError(f"{name}: a {kind} Variable that requires grad is being used in an in-place operation.")
         if any(output is not None for output in outputs):
-            raise RuntimeError(f"fla_cpp: {self.name} has no backward; expected no outputs in a call with gradients")
-        return _WithoutBackward.apply(self.name, run, *given)
+            raise RuntimeError(f"fla_cpp: {self.name} with gradients: expected no outputs of the caller's")
+        if not self.backward:
+            why = f"{self.name.removesuffix('_backward')} has no second derivatives"
+            return _WithoutBackward.apply(why, run, *given)
+        values = self.values(given)
+        if any(row["names_slots"] and value is not None for row, value in zip(self.table, values)):
+            why = f"{self.name} has no backward with a pool of states; call it under torch.no_grad()"
+            return _WithoutBackward.apply(why, run, *given)
+        return _WithBackward.apply(self, run, *given)
+
+    def gradients(self, given, wanted, upstream):
+        """Those of the inputs that are wanted, None for the others."""
+        backward = _entries[self.backward]
+        named = {row["name"]: value for row, value in zip(self.table, self.values(given))}
+        o, state = upstream
+        v = named["v"]
+        named["do"] = v.new_zeros(v.shape) if o is None else o
+        named["dht"] = state
+        rows = [backward.table[i] for i in backward.inputs]
+        inputs = [named[row["name"]] if row["kind"] != "flag" else bool(named[row["name"]]) for row in rows]
+        names = [backward.table[output]["name"][1:] for output in backward.outputs]
+        is_wanted = {self.table[i]["name"]: each for i, each in zip(self.inputs, wanted)}
+        if all(is_wanted.get(name) or named[name] is None for name in names):
+            found = backward.op(*inputs)
+        else:  # what is given memory is all that is computed
+            found = [torch.empty_like(named[name]) if is_wanted.get(name) else None for name in names]
+            backward.op_out(*inputs, *found)
+        found = dict(zip(names, found))
+        return tuple(
+            found[self.table[i]["name"]].reshape(value.shape) if each else None
+            for i, value, each in zip(self.inputs, given, wanted)
+        )
 
     def count_writes(self, op, keys, *given):
         for output in given[len(self.inputs) :]:

@@ -25,7 +25,10 @@ def stub(function):
         default = "" if parameter.default is None else f" = {parameter.default}"
         return f"    {parameter.name}: {annotation(parameter, rows)}{default},"
 
-    results = ["_Array" if flag < 0 else "_Array | None" for _, flag, _ in function["results"]]
+    results = [
+        "_Array" if flag < 0 and gradient_of < 0 else "_Array | None"
+        for _, flag, _, gradient_of in function["results"]
+    ]
     return "\n".join(
         [
             f"def {function['name']}(",
