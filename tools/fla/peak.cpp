@@ -42,7 +42,7 @@ double best_rate(const MultiplyAddLoops& loops) {
   return best;
 }
 
-constexpr std::int64_t kFloats = std::int64_t{32} << 20;  // 128 MiB
+constexpr std::int64_t kFloats = (std::int64_t{FLA_COPIED_MIB} << 20) / sizeof(float);
 constexpr std::int64_t kPart = std::int64_t{1} << 16;
 
 std::shared_ptr<float> make_floats() {
