@@ -142,7 +142,7 @@ bool Call::is_for_torchs_dispatcher() const {
     subclass = subclass || (!plain && PyObject_TypeCheck(value, torch->tensor));
   }
   if (subclass || !any) return subclass;
-  if (torch->has_dispatch_modes() || torch->is_in_forward_mode()) return true;
+  if (torch->has_dispatch_modes() || torch->is_in_forward_mode() || torch->is_autocasting()) return true;
   if (!torch->records_gradients()) return false;
   for (std::size_t row = 0; row < op_.table.size(); ++row) {
     PyObject* value = values_[row];

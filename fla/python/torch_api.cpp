@@ -30,6 +30,7 @@ TorchApi* load(const py::object& torch) {
   api->from_dlpack = kept(inside.attr("_from_dlpack"));
   api->current_stream = kept_if_there(inside, "_cuda_getCurrentRawStream");
   api->mode_count = kept_if_there(inside, "_len_torch_dispatch_stack");
+  api->autocast_enabled = kept_if_there(inside, "_is_any_autocast_enabled");
   api->grad_enabled = kept(torch.attr("is_grad_enabled"));
   api->view_method = kept(tensor.attr("_is_view"));
   if (Py_IS_TYPE(api->view_method, &PyMethodDescr_Type)) {
@@ -66,6 +67,10 @@ bool TorchApi::is_in_forward_mode() const {
   PyObject* level = PyDict_GetItemWithError(forward_mode, name);
   // A module that the interpreter has cleared holds None in the names' places.
   return level != nullptr && PyLong_Check(level) && PyLong_AsLong(level) >= 0;
+}
+
+bool TorchApi::is_autocasting() const {
+  return autocast_enabled != nullptr && is_true(PyObject_CallNoArgs(autocast_enabled));
 }
 
 bool TorchApi::records_gradients() const { return is_true(PyObject_CallNoArgs(grad_enabled)); }

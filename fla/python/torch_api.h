@@ -20,6 +20,7 @@ struct TorchApi {
   /// Such as a FakeTensorMode.
   bool has_dispatch_modes() const;
   bool is_in_forward_mode() const;
+  bool is_autocasting() const;
   bool records_gradients() const;
 
   // Of plain tensors:
@@ -33,9 +34,11 @@ struct TorchApi {
   /// So that a backward pass that kept the tensor notices.
   void count_write(PyObject* object) const;
 
-  // Functions and methods. mode_count may be null; the ways in are null where a function has another kind.
-  PyObject *export_function = nullptr, *mode_count = nullptr, *grad_enabled = nullptr, *view_method = nullptr,
-           *negative_method = nullptr, *resolve_method = nullptr, *increment_version = nullptr;
+  // Functions and methods. mode_count and autocast_enabled may be null; the ways in are null where a function
+  // has another kind.
+  PyObject *export_function = nullptr, *mode_count = nullptr, *autocast_enabled = nullptr,
+           *grad_enabled = nullptr, *view_method = nullptr, *negative_method = nullptr,
+           *resolve_method = nullptr, *increment_version = nullptr;
   PyCFunctionWithKeywords export_directly = nullptr;
   PyCFunction is_view_directly = nullptr;
   PyGetSetDef* requires_grad_property = nullptr;

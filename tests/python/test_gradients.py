@@ -197,3 +197,20 @@ def test_a_pool_of_states_has_none():
     )
     with pytest.raises(NotImplementedError, match="^fla_cpp: kda has no backward with a pool of states; call it under"):
         o.sum().backward()
+
+
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_autocast_makes_queries_keys_and_values_its_own_dtype(with_gradients):
+    given = inputs_of("kda")
+    half = {name: x.bfloat16() if name in "qkv" else x for name, x in given.items()}
+    wanted = gradients_of(fla_cpp.kda, half, output_final_state=True)
+    if with_gradients:
+        with torch.autocast("cpu", torch.bfloat16):
+            found = gradients_of(fla_cpp.kda, given, output_final_state=True)
+        assert all(found[name].dtype == torch.float32 for name in given)
+        assert all(torch.equal(found[name], wanted[name].float()) for name in given)
+        return
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        o, state = fla_cpp.kda(**given, output_final_state=True)
+    assert o.dtype == torch.bfloat16 and state.dtype == torch.float32
+    assert torch.equal(o, fla_cpp.kda(**half)[0])

@@ -16,6 +16,7 @@ from fla_cpp import _fla_cpp, _signatures
 is_compiling = torch.compiler.is_dynamo_compiling
 
 _library = torch.library.Library("fla_cpp", "DEF")
+_AUTOCAST = {"q", "k", "v", "a", "b"}
 
 
 class _WithoutBackward(torch.autograd.Function):
@@ -201,6 +202,14 @@ class _Entry:
             for i, value, each in zip(self.inputs, given, wanted)
         )
 
+    def autocast(self, op, device, *given):
+        """With queries, keys, values and the low-rank pair in autocast's dtype; gates and states as they are."""
+        dtype = torch.get_autocast_dtype(device)
+        names = [self.table[i]["name"] for i in self.inputs]
+        values = [x.to(dtype) if name in _AUTOCAST and x is not None else x for name, x in zip(names, given)]
+        with torch.autocast(device, enabled=False):
+            return op(*values, *given[len(names) :])
+
     def count_writes(self, op, keys, *given):
         for output in given[len(self.inputs) :]:
             if output is not None:
@@ -220,6 +229,9 @@ class _Entry:
             _library.impl(name, self.run, device)
         torch.library.register_fake(f"fla_cpp::{name}", self.fake, lib=_library)
         _library.impl(name, partial(self.differentiate, op), "Autograd", with_keyset=True)
+        if self.backward:
+            for device in ("CPU", "CUDA"):
+                _library.impl(name, partial(self.autocast, op, device.lower()), f"Autocast{device}")
         return op
 
 
