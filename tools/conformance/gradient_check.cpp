@@ -76,7 +76,8 @@ class GradientCheck {
     if (has_function_) {
       report_.failures.push_back("took none of " + std::to_string(report_.refused) + " calls");
     } else {
-      report_.skipped = "has no " + std::string(Args::kOp.backward);
+      report_.refused = 0;
+      report_.refusals.push_back("has no " + std::string(Args::kOp.backward));
     }
   }
 
