@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
@@ -10,6 +9,7 @@
 #include "fla/ops/recurrence/cpu/chunk.h"
 #include "fla/ops/recurrence/cpu/kernels.h"
 #include "fla/ops/recurrence/cpu/step.h"
+#include "fla/ops/recurrence/parameter_sums.h"
 #include "fla/ops/recurrence/work.h"
 
 /// The gradients of the chunked form (chunk.h), from a head's last chunk to its first. With E = scale dO, and
@@ -320,15 +320,6 @@ class TokenGradients {
   std::int64_t K_, V_, first_, count_;
 };
 
-/// What a head adds to the gradients of parameters, which are sums over tokens: of g_gamma, A_log and dt_bias
-/// [K].
-struct ParameterSums {
-  double *gamma, *rate, *bias;
-
-  static std::size_t doubles(const RecurrenceCall& call) { return static_cast<std::size_t>(2 + call.K); }
-  explicit ParameterSums(double* memory) : gamma(memory), rate(memory + 1), bias(memory + 2) {}
-};
-
 /// Gradients of rows of key heads, which all value heads of a group have a part in: sums over those that
 /// came, or nothing where a group is one head.
 struct GroupSums {
@@ -570,33 +561,12 @@ class HeadGradients {
   GroupSums group_;
 };
 
-/// Gradients of parameters, from the sums of every sequence and value head.
-void store_parameters(const BackwardCall& back, const std::vector<double>& sums) {
-  const RecurrenceCall& call = back.call;
-  const std::size_t size = ParameterSums::doubles(call);
-  const auto store = [&](const common::Parameters& to, std::size_t at, std::int64_t channels) {
-    if (!to.data) return;
-    for (std::int64_t head = 0; head < call.HV; ++head) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        double sum = 0;
-        for (std::int64_t n = 0; n < call.N; ++n)
-          sum += sums[static_cast<std::size_t>(n * call.HV + head) * size + at + static_cast<std::size_t>(c)];
-        const auto value = static_cast<float>(sum);
-        store_row(to.data, to.dtype, head * to.head + c * to.channel, 0, 1, &value);
-      }
-    }
-  };
-  store(back.dg_gamma, 0, 1);
-  store(back.dA_log, 1, 1);
-  store(back.ddt_bias, 2, call.gate_kind == GateKind::channel ? call.K : 1);
-}
-
 template <Rule rule>
 void run(const BackwardCall& back) {
   const RecurrenceCall& call = back.call;
   const std::int64_t H = call.HV / call.group, K = call.K;
   const common::StageSet stages = common::StageSet::current();
-  std::vector<double> sums(static_cast<std::size_t>(call.N * call.HV) * ParameterSums::doubles(call), 0.0);
+  AllParameterSums sums(call);
   parallel_for(call.N * H, threads_for(call), [&](std::int64_t task, int) {
     const std::int64_t sequence = task / H;
     const Sequence range = sequence_of(call, sequence);
@@ -611,13 +581,11 @@ void run(const BackwardCall& back) {
     for (std::int64_t i = 0; i < call.group; ++i) {
       const std::int64_t value_head = task % H * call.group + i;
       const Head head(call, back.pair, stages, sequence, value_head, memory.data());
-      const ParameterSums own_sums(
-          &sums[static_cast<std::size_t>(sequence * call.HV + value_head) * ParameterSums::doubles(call)]);
       const GroupSums group{sums_of(0), sums_of(1), sums_of(2), sums_of(3), i == 0, i + 1 == call.group};
-      HeadGradients<rule>(back, head, own, own_sums, group).run(sequence, kept);
+      HeadGradients<rule>(back, head, own, sums.of(sequence, value_head), group).run(sequence, kept);
     }
   });
-  store_parameters(back, sums);
+  sums.store(back);
 }
 
 }  // namespace
