@@ -15,6 +15,19 @@ T read(const void* data, std::int64_t at) {
   return value;
 }
 
+/// A head's rows, from the sequence's first token on.
+RowsOut rows_of(const common::Rows& rows, const Sequence& tokens, std::int64_t head) {
+  const auto size = static_cast<std::int64_t>(size_of(rows.dtype));
+  const std::int64_t at = tokens.batch * rows.batch + tokens.begin * rows.token + head * rows.head;
+  return {static_cast<std::byte*>(rows.data) + at * size, static_cast<std::ptrdiff_t>(rows.token * size),
+          rows.dtype};
+}
+
+Head::Input input_of(const common::Rows& rows, const Sequence& tokens, std::int64_t head) {
+  const RowsOut out = rows_of(rows, tokens, head);
+  return {out.row, out.step, out.dtype};
+}
+
 }  // namespace
 
 float scalar_at(const void* data, DType dtype, std::int64_t at) {
@@ -37,17 +50,9 @@ float* state_of(const common::States& states, std::int64_t slot, std::int64_t va
 Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t sequence,
              std::int64_t value_head) {
   const Sequence tokens = sequence_of(call, sequence);
-  const auto first_row = [&](const common::Rows& rows, std::int64_t of_head) {
-    const std::int64_t at = tokens.batch * rows.batch + tokens.begin * rows.token + of_head * rows.head;
-    return static_cast<std::byte*>(rows.data) + at * static_cast<std::int64_t>(size_of(rows.dtype));
-  };
-  const auto step = [](const common::Rows& rows) {
-    return static_cast<std::ptrdiff_t>(rows.token * static_cast<std::int64_t>(size_of(rows.dtype)));
-  };
   const auto input = [&](const common::Rows& rows, std::int64_t of_head) {
-    return Head::Input{first_row(rows, of_head), step(rows), rows.dtype};
+    return input_of(rows, tokens, of_head);
   };
-
   const std::int64_t head = value_head / call.group;
   Head h;
   h.tokens = tokens.end - tokens.begin;
@@ -60,9 +65,10 @@ Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t s
   h.b = input(pair.b, head);
   h.gates = !call.g.data ? 0 : call.gate_kind == GateKind::channel ? static_cast<std::size_t>(call.K) : 1;
   if (call.gate_kind == GateKind::head && h.gates == 0) h.fixed_gate = head_decay(call, value_head);
-  h.o = first_row(call.o, value_head);
-  h.o_step = step(call.o);
-  h.o_dtype = call.o.dtype;
+  const RowsOut o = rows_of(call.o, tokens, value_head);
+  h.o = o.row;
+  h.o_step = o.step;
+  h.o_dtype = o.dtype;
   const auto [read, write] = common::slots_of(call, sequence);
   h.skipped = read < 0;
   if (!h.skipped) h.initial_state = state_of(call.initial_state, read, value_head);
@@ -75,6 +81,17 @@ Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t s
                      value_head * call.dt_bias.head * static_cast<std::int64_t>(size_of(call.dt_bias.dtype));
   }
   return h;
+}
+
+Gradients gradients_of(const BackwardCall& call, std::int64_t sequence, std::int64_t value_head) {
+  const Sequence tokens = sequence_of(call.call, sequence);
+  const std::int64_t key_head = value_head / call.call.group;
+  return {.do_ = input_of(call.do_, tokens, value_head),
+          .dq = rows_of(call.dq, tokens, key_head),
+          .dk = rows_of(call.dk, tokens, key_head),
+          .dv = rows_of(call.dv, tokens, value_head),
+          .dg = rows_of(call.dg, tokens, value_head),
+          .dbeta = rows_of(call.dbeta, tokens, value_head)};
 }
 
 void store_zeros(const Head& head, std::size_t first, std::size_t last) {

@@ -10,6 +10,15 @@ namespace fla::cpu_simd {
 using Gate = common::GateInput;
 using common::Parameters;
 
+/// Rows of a head that a kernel writes; contiguous channels.
+struct RowsOut {
+  std::byte* row = nullptr;  // of token 0; null: not wanted
+  std::ptrdiff_t step = 0;   // bytes from a token to the next
+  DType dtype = DType::f32;
+
+  std::byte* at(std::int64_t token) const { return row + token * step; }
+};
+
 /// One value head of one sequence: everything a kernel needs to walk over its tokens.
 struct Head {
   struct Input {                     // contiguous channels
@@ -38,6 +47,13 @@ struct Head {
 /// `pair` is that of a call with Rule::low_rank.
 Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t sequence,
              std::int64_t value_head);
+
+/// What a value head of one sequence has of a backward call's gradients.
+struct Gradients {
+  Head::Input do_;
+  RowsOut dq, dk, dv, dg, dbeta;
+};
+Gradients gradients_of(const BackwardCall& call, std::int64_t sequence, std::int64_t value_head);
 
 /// The state of a head, f32; null where there are none.
 float* state_of(const common::States& states, std::int64_t slot, std::int64_t value_head);

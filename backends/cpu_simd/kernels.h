@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backends/cpu_simd/head.h"
+#include "fla/ops/recurrence/parameter_sums.h"
 
 namespace fla::cpu_simd {
 
@@ -28,8 +29,21 @@ struct RecurrentKernel {
               std::int64_t part, std::int64_t parts, float* scratch);
 };
 
+/// The value heads of one key head of one sequence, and where their parts of the parameters' gradients go.
+struct GradientTask {
+  std::int64_t sequence = 0, key_head = 0;
+  recurrence::AllParameterSums& sums;
+};
+
+/// The backward kernel of one SIMD target, for every rule but Rule::low_rank and calls that do not normalize.
+struct BackwardKernel {
+  std::size_t (*scratch_floats)(const RecurrenceCall& call, std::int64_t tokens);
+  void (*run)(const BackwardCall& call, const GradientTask& task, float* scratch);
+};
+
 /// Null when this build has no kernel for the target (one of Highway's HWY_NEON, HWY_AVX2, ...).
 const ChunkKernel* chunk_kernel(std::int64_t target);
 const RecurrentKernel* recurrent_kernel(std::int64_t target);
+const BackwardKernel* backward_kernel(std::int64_t target);
 
 }  // namespace fla::cpu_simd

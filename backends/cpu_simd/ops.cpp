@@ -19,47 +19,56 @@ constexpr std::array kVariables{Variable{kTargetVariable, "NEON, SVE_256, AVX2, 
                                          "the best that the CPU has",
                                          "the SIMD target that cpu_simd runs, by Highway's name"}};
 
-bool has_contiguous_channels(const TensorView& rows) { return rows.stride(3) == 1 || rows.size(3) == 1; }
+Verdict verify_rows(const TensorView& rows, const char* name) {
+  FLA_REFUSE_IF(rows.defined() && rows.stride(3) != 1 && rows.size(3) != 1,
+                "requires contiguous channels in {}, got stride {}", name, rows.stride(3));
+  return accept();
+}
 
-bool is_contiguous_block(const TensorView& state) {
-  return (state.stride(3) == 1 || state.size(3) == 1) &&
-         (state.stride(2) == state.size(3) || state.size(2) == 1);
+Verdict verify_state(const TensorView& state, const char* name) {
+  if (!state.defined()) return accept();
+  FLA_REFUSE_IF(state.dtype() != DType::f32, "requires an f32 {}, got {}", name, state.dtype());
+  const bool contiguous = (state.stride(3) == 1 || state.size(3) == 1) &&
+                          (state.stride(2) == state.size(3) || state.size(2) == 1);
+  FLA_REFUSE_IF(!contiguous, "requires contiguous states in {}, got strides {} and {}", name, state.stride(2),
+                state.stride(3));
+  return accept();
+}
+
+/// What forward and backward calls have in common.
+template <class Args>
+Verdict verify_inputs(const Args& args) {
+  FLA_REFUSE_IF(!args.q.device().is_cpu(), "requires CPU tensors, got {}", args.q.device());
+  FLA_VERIFY(verify_rows(args.q, "q"));
+  FLA_VERIFY(verify_rows(args.k, "k"));
+  FLA_VERIFY(verify_rows(args.v, "v"));
+  if constexpr (Args::kOp.gate == GateKind::channel) FLA_VERIFY(verify_rows(args.g, "g"));
+  return verify_state(args.initial_state, "initial_state");
 }
 
 template <RecurrenceArgs Args>
 Verdict verify(const Args& args) {
-  FLA_REFUSE_IF(!args.q.device().is_cpu(), "requires CPU tensors, got {}", args.q.device());
-  FLA_REFUSE_IF(!has_contiguous_channels(args.q), "requires contiguous channels in q, got stride {}",
-                args.q.stride(3));
-  FLA_REFUSE_IF(!has_contiguous_channels(args.k), "requires contiguous channels in k, got stride {}",
-                args.k.stride(3));
-  FLA_REFUSE_IF(!has_contiguous_channels(args.v), "requires contiguous channels in v, got stride {}",
-                args.v.stride(3));
-  if constexpr (Args::kOp.gate == GateKind::channel) {
-    FLA_REFUSE_IF(!has_contiguous_channels(args.g), "requires contiguous channels in g, got stride {}",
-                  args.g.stride(3));
-  }
+  FLA_VERIFY(verify_inputs(args));
   if constexpr (Args::kOp.rule == Rule::low_rank) {
-    FLA_REFUSE_IF(!has_contiguous_channels(args.a), "requires contiguous channels in a, got stride {}",
-                  args.a.stride(3));
-    FLA_REFUSE_IF(!has_contiguous_channels(args.b), "requires contiguous channels in b, got stride {}",
-                  args.b.stride(3));
+    FLA_VERIFY(verify_rows(args.a, "a"));
+    FLA_VERIFY(verify_rows(args.b, "b"));
   }
-  FLA_REFUSE_IF(args.out.defined() && !has_contiguous_channels(args.out),
-                "requires contiguous channels in out, got stride {}", args.out.stride(3));
-  if (const TensorView& state = args.initial_state; state.defined()) {
-    FLA_REFUSE_IF(state.dtype() != DType::f32, "requires an f32 initial_state, got {}", state.dtype());
-    FLA_REFUSE_IF(!is_contiguous_block(state),
-                  "requires contiguous states in initial_state, got strides {} and {}", state.stride(2),
-                  state.stride(3));
-  }
-  if (const TensorView& state = args.final_state; state.defined()) {
-    FLA_REFUSE_IF(state.dtype() != DType::f32, "requires an f32 final_state, got {}", state.dtype());
-    FLA_REFUSE_IF(!is_contiguous_block(state),
-                  "requires contiguous states in final_state, got strides {} and {}", state.stride(2),
-                  state.stride(3));
-  }
-  return accept();
+  FLA_VERIFY(verify_rows(args.out, "out"));
+  return verify_state(args.final_state, "final_state");
+}
+
+template <BackwardArgs Args>
+Verdict verify(const Args& args) {
+  FLA_VERIFY(verify_inputs(args));
+  if constexpr (requires { args.normalize; })
+    FLA_REFUSE_IF(args.normalize, "requires outputs that are not normalized");
+  FLA_VERIFY(verify_rows(args.do_, "do"));
+  FLA_VERIFY(verify_state(args.dht, "dht"));
+  FLA_VERIFY(verify_rows(args.dq, "dq"));
+  FLA_VERIFY(verify_rows(args.dk, "dk"));
+  FLA_VERIFY(verify_rows(args.dv, "dv"));
+  if constexpr (Args::kOp.gate == GateKind::channel) FLA_VERIFY(verify_rows(args.dg, "dg"));
+  return verify_state(args.dinitial_state, "dinitial_state");
 }
 
 /// What the backend has whichever op it serves; Backend is the op's class.
@@ -100,6 +109,14 @@ class CpuSimd : public Backend {
   }
 
  protected:
+  template <BackwardArgs Args>
+  RecurrenceGradients run_back(const Args& args) const {
+    const recurrence::BackwardArguments all = recurrence::backward_arguments_of(args);
+    RecurrenceGradients result = recurrence::make_result(all);
+    run_backward(recurrence::call_of(all, result), target());
+    return result;
+  }
+
   template <class Args>
   RecurrenceResult run(const Args& args,
                        void (*kernels)(const RecurrenceCall&, const LowRankPair&, const Target&)) const {
@@ -120,17 +137,28 @@ class CpuSimd : public Backend {
   std::atomic<const Target*> target_{supported_targets().empty() ? nullptr : &supported_targets().front()};
 };
 
-#define FLA_CPU_SIMD(OP, NAME)                                                                              \
-  class CpuSimd##NAME final : public CpuSimd<NAME##Backend> {                                               \
-   public:                                                                                                  \
-    Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { return verify(args); }           \
-    RecurrenceResult chunk_##OP(const NAME##Args& args) override { return run(args, run_chunked); }         \
-    Verdict fused_recurrent_##OP##_verifier(const NAME##Args& args) const override { return verify(args); } \
-    RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override {                                \
-      return run(args, run_recurrent);                                                                      \
-    }                                                                                                       \
-  };                                                                                                        \
+#define FLA_CPU_SIMD_FORWARD(OP, NAME)                                                                    \
+  Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { return verify(args); }           \
+  RecurrenceResult chunk_##OP(const NAME##Args& args) override { return run(args, run_chunked); }         \
+  Verdict fused_recurrent_##OP##_verifier(const NAME##Args& args) const override { return verify(args); } \
+  RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override { return run(args, run_recurrent); }
+#define FLA_CPU_SIMD_BACKWARD(OP, NAME)                                                   \
+  Verdict chunk_##OP##_backward_verifier(const NAME##BackwardArgs& args) const override { \
+    return verify(args);                                                                  \
+  }                                                                                       \
+  RecurrenceGradients chunk_##OP##_backward(const NAME##BackwardArgs& args) override {    \
+    return run_back(args);                                                                \
+  }
+
+/// The op's class, from its functions.
+#define FLA_CPU_SIMD_CLASS(OP, NAME, ...)                     \
+  class CpuSimd##NAME final : public CpuSimd<NAME##Backend> { \
+   public:                                                    \
+    __VA_ARGS__                                               \
+  };                                                          \
   FLA_REGISTER_BACKEND(OP, cpu_simd, CpuSimd##NAME)
+#define FLA_CPU_SIMD(OP, NAME) \
+  FLA_CPU_SIMD_CLASS(OP, NAME, FLA_CPU_SIMD_FORWARD(OP, NAME) FLA_CPU_SIMD_BACKWARD(OP, NAME))
 
 FLA_CPU_SIMD(kda, Kda);
 FLA_CPU_SIMD(gated_delta_rule, GatedDeltaRule);
@@ -140,7 +168,7 @@ FLA_CPU_SIMD(simple_gla, SimpleGla);
 FLA_CPU_SIMD(retention, Retention);
 FLA_CPU_SIMD(lightning_attn, LightningAttn);
 FLA_CPU_SIMD(linear_attn, LinearAttn);
-FLA_CPU_SIMD(dplr_delta_rule, DplrDeltaRule);
+FLA_CPU_SIMD_CLASS(dplr_delta_rule, DplrDeltaRule, FLA_CPU_SIMD_FORWARD(dplr_delta_rule, DplrDeltaRule));
 
 }  // namespace
 }  // namespace fla::cpu_simd

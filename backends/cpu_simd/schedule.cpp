@@ -69,4 +69,16 @@ void run_recurrent(const RecurrenceCall& call, const LowRankPair& pair, const Ta
   });
 }
 
+void run_backward(const BackwardCall& call, const Target& target) {
+  const std::int64_t key_heads = call.call.HV / call.call.group;
+  recurrence::AllParameterSums sums(call.call);
+  parallel_for(call.call.N * key_heads, recurrence::threads_for(call.call), [&](std::int64_t task, int) {
+    const std::int64_t sequence = task / key_heads;
+    const Sequence tokens = sequence_of(call.call, sequence);
+    const std::size_t scratch = target.backward->scratch_floats(call.call, tokens.end - tokens.begin);
+    target.backward->run(call, {sequence, task % key_heads, sums}, thread_scratch(scratch));
+  });
+  sums.store(call);
+}
+
 }  // namespace fla::cpu_simd

@@ -10,6 +10,9 @@ namespace fla::cpu_simd {
 void run_chunked(const RecurrenceCall& call, const LowRankPair& pair, const Target& target);
 void run_recurrent(const RecurrenceCall& call, const LowRankPair& pair, const Target& target);
 
+/// The same of gradients; neither Rule::low_rank nor a call that normalizes.
+void run_backward(const BackwardCall& call, const Target& target);
+
 /// Into how many parts the columns of each of `heads` heads are cut, so that `threads` threads are done
 /// soonest.
 std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V);

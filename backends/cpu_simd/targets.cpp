@@ -16,7 +16,9 @@ const std::vector<Target>& supported_targets() {
       const std::int64_t id = rest & -rest;
       const ChunkKernel* chunk = chunk_kernel(id);
       const RecurrentKernel* recurrent = recurrent_kernel(id);
-      if (chunk && recurrent) found.push_back({id, hwy::TargetName(id), chunk, recurrent});
+      const BackwardKernel* backward = backward_kernel(id);
+      if (chunk && recurrent && backward)
+        found.push_back({id, hwy::TargetName(id), chunk, recurrent, backward});
     }
     std::stable_partition(found.begin(), found.end(),
                           [](const Target& target) { return target.id != HWY_SVE_256; });

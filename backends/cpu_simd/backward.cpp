@@ -1,0 +1,628 @@
+// The gradients, chunk by chunk from a head's last tokens to its first. With E = scale dO, dS' the gradient
+// of the state that a chunk leaves, and D(i, j) the decay of a channel from token j to token i,
+//
+//   F_i = D(i, start)      N = -k F         Qd = q F          G_i = D(end, i)       Kr = k G
+//
+//   Z  = V + N S           U  = beta Z + L U                                        forwards (U = V, additive
+//   rule) dU = M^T E + Kr dS'    dY = dU + L^T dY                   dZ = beta dY          (dZ = dU, additive
+//   rule) dM = E U^T             dL = dY U^T                        dbeta = dY Z + … dQd = E S^T dN = dZ S^T
+//   dKr = U dS'^T dS = gamma dS' + Qd^T E + N^T dZ                          gamma = D(end, start)
+//
+// and dV = dZ. gradient_pairs-inl.h has M and L and what their gradients lead to. Products with states and
+// with values are register tiles (gradient_products-inl.h).
+//
+// What a D multiplies has x dx as its share in the gradient of every g_t inside of the D's range; those
+// shares are added up from the range's far end. Every D is a running product of decays, whatever the gates
+// are.
+//
+// A head goes over its stretches of kStretch tokens twice. Forwards, which keeps the state that each of them
+// starts with; and backwards, when a stretch first goes forwards once more and keeps for each of its chunks
+//
+//   start   the state [panel][channels][kWidth]          decay   [kTokens][row]        M, L
+//   [kTokens][kTokens] U, Z    [panel][kTokens][kWidth]                      beta    [kTokens]
+
+#include "backends/cpu_simd/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu_simd/backward.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backends/cpu_simd/carver.h"
+#include "backends/cpu_simd/denormals.h"
+#include "backends/cpu_simd/kernels.h"
+#include "fla/ops/common/gate.h"
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "backends/cpu_simd/gradient_pairs-inl.h"
+#include "backends/cpu_simd/gradient_products-inl.h"
+#include "backends/cpu_simd/inputs-inl.h"
+#include "backends/cpu_simd/state_blocks-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fla::cpu_simd {
+namespace HWY_NAMESPACE {
+
+constexpr std::int64_t kStretch = 512;
+static_assert(kStretch % kTokens == 0);
+
+std::int64_t stretches_of(std::int64_t tokens) { return (tokens + kStretch - 1) / kStretch; }
+
+// ---- Working memory
+
+struct KeptChunk {
+  float *start, *decay, *M, *L, *U, *Z, *beta;
+};
+
+struct GradientMemory {
+  Sizes size;
+  float *kept, *kept_states;                // of stretches
+  float *q_sums, *k_sums;                   // [tokens][row], of a group of value heads
+  float *q, *k, *l;                         // [kTokens][row]
+  float *F, *G, *Qd_N, *Kr;                 // the same; Qd_N has twice as many rows
+  float *dQd_dN, *dKr, *dq, *dk, *dg, *dl;  // the same
+  float* operand;                           // [channels][kTokens]
+  float *turned, *dM, *dL;                  // [kTokens][kTokens]
+  float *E_dZ, *dY;                         // [panel][2 kTokens][kWidth], [panel][kTokens][kWidth]
+  float *dS, *gamma, *state_shares, *ones, *zeros, *bias;
+  float *row, *gate_row, *pairs, *M_sums, *L_sums, *dbeta, *q_factor, *k_factor;
+  std::size_t chunk_floats;
+
+  GradientMemory(Carver& carver, const RecurrenceCall& call, std::int64_t tokens) : size(call.K, call.V) {
+    constexpr std::size_t C = kTokens;
+    const std::size_t rows = C * size.row;
+    chunk_floats = kept_floats();
+    kept = carver.take(static_cast<std::size_t>(chunks_of(tokens)) * chunk_floats);
+    kept_states = carver.take(static_cast<std::size_t>(stretches_of(tokens)) * size.state);
+    const std::size_t sums = call.group > 1 ? static_cast<std::size_t>(tokens) * size.row : 0;
+    for (float** to : {&q_sums, &k_sums}) *to = carver.take(sums);
+    for (float** to : {&q, &k, &l, &F, &G, &Kr, &dKr, &dq, &dk, &dg, &dl}) *to = carver.take(rows);
+    for (float** to : {&Qd_N, &dQd_dN}) *to = carver.take(2 * rows);
+    operand = carver.take(C * size.channels);
+    for (float** to : {&turned, &dM, &dL}) *to = carver.take(C * C);
+    E_dZ = carver.take(2 * C * size.columns);
+    dY = carver.take(C * size.columns);
+    dS = carver.take(size.state);
+    const std::size_t widest = std::max(size.row, size.columns);
+    for (float** to : {&gamma, &state_shares, &ones, &zeros, &bias, &row, &gate_row})
+      *to = carver.take(widest);
+    pairs = carver.take(C * kRun * 2 * kLanes);
+    for (float** to : {&M_sums, &L_sums}) *to = carver.take(PairSums::kFloats);
+    for (float** to : {&dbeta, &q_factor, &k_factor}) *to = carver.take(C);
+    if (!kept) return;
+    std::fill_n(ones, widest, 1.f);
+    std::fill_n(zeros, widest, 0.f);
+  }
+
+  KeptChunk chunk(std::int64_t i) const {
+    Carver carver(kept + static_cast<std::size_t>(i) * chunk_floats);
+    return take_chunk(carver);
+  }
+
+ private:
+  static std::int64_t chunks_of(std::int64_t tokens) {
+    return (std::min(tokens, kStretch) + kTokens - 1) / kTokens + 1;  // and one for the state behind the last
+  }
+  std::size_t kept_floats() const {
+    Carver carver(nullptr);
+    take_chunk(carver);
+    return carver.used();
+  }
+  KeptChunk take_chunk(Carver& carver) const {
+    constexpr std::size_t C = kTokens;
+    KeptChunk chunk;
+    chunk.start = carver.take(size.state);
+    chunk.decay = carver.take(C * size.row);
+    for (float** to : {&chunk.M, &chunk.L}) *to = carver.take(C * C);
+    for (float** to : {&chunk.U, &chunk.Z}) *to = carver.take(C * size.columns);
+    chunk.beta = carver.take(C);
+    return chunk;
+  }
+};
+
+// ---- Rows
+
+HWY_INLINE float* row_at(float* rows, int i, std::size_t row) {
+  return rows + static_cast<std::size_t>(i) * row;
+}
+
+// to = factor from
+HWY_INLINE void scale_row(DF d, const float* from, float factor, std::size_t count, float* to) {
+  const VF factors = hn::Set(d, factor);
+  for (std::size_t c = 0; c < count; c += kLanes)
+    hn::Store(hn::Mul(factors, hn::LoadU(d, from + c)), d, to + c);
+}
+
+HWY_INLINE float dot_row(DF d, const float* left, const float* right, std::size_t count) {
+  VF even = hn::Zero(d), odd = hn::Zero(d);
+  for (std::size_t c = 0; c < count; c += 2 * kLanes) {
+    even = hn::MulAdd(hn::Load(d, left + c), hn::Load(d, right + c), even);
+    odd = hn::MulAdd(hn::Load(d, left + c + kLanes), hn::Load(d, right + c + kLanes), odd);
+  }
+  return sum_lanes(d, hn::Add(even, odd));
+}
+
+// Row i of `rows` rows in every panel.
+HWY_INLINE void to_panels(DF d, const float* from, float factor, std::size_t panels, int i, int rows,
+                          float* to) {
+  const VF factors = hn::Set(d, factor);
+  for (std::size_t p = 0; p < panels; ++p) {
+    float* place = to + (p * static_cast<std::size_t>(rows) + static_cast<std::size_t>(i)) * kWidth;
+    for (std::size_t c = 0; c < kWidth; c += kLanes)
+      hn::Store(hn::Mul(factors, hn::LoadU(d, from + p * kWidth + c)), d, place + c);
+  }
+}
+HWY_INLINE void from_panels(DF d, const float* from, std::size_t panels, int i, int rows, float* to) {
+  for (std::size_t p = 0; p < panels; ++p) {
+    const float* place = from + (p * static_cast<std::size_t>(rows) + static_cast<std::size_t>(i)) * kWidth;
+    for (std::size_t c = 0; c < kWidth; c += kLanes)
+      hn::Store(hn::Load(d, place + c), d, to + p * kWidth + c);
+  }
+}
+
+// ---- What decays, of two vectors of channels or of all
+
+// -Kd as the operand, Kr and gamma.
+HWY_NOINLINE void decay_forwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
+  const std::size_t row = m.size.row;
+  for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
+    const auto at = [&](const float* rows, int i)
+                        HWY_ATTR { return hn::Load(d, rows + static_cast<std::size_t>(i) * row + c); };
+    VF product = hn::Set(d, 1.f);
+    for (int i = 0; i < kTokens; i += 4) {
+      VF N[4];
+      FLA_UNROLL for (int r = 0; r < 4; ++r) {
+        product = hn::Mul(product, at(decay, i + r));
+        N[r] = hn::Neg(hn::Mul(product, at(m.k, i + r)));
+      }
+      store_transposed(d, N[0], N[1], N[2], N[3], m.operand + c * kTokens + static_cast<std::size_t>(i),
+                       kTokens);
+    }
+    hn::Store(product, d, m.gamma + c);
+    product = hn::Set(d, 1.f);
+    for (int i = kTokens - 1; i >= 0; --i) {
+      hn::Store(hn::Mul(product, at(m.k, i)), d, row_at(m.Kr, i, row) + c);
+      product = hn::Mul(product, at(decay, i));
+    }
+  }
+}
+
+// F, Qd, N and gamma; G, and Kr as the operand.
+HWY_NOINLINE void decay_backwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
+  const std::size_t row = m.size.row;
+  for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
+    const auto at = [&](const float* rows, int i)
+                        HWY_ATTR { return hn::Load(d, rows + static_cast<std::size_t>(i) * row + c); };
+    VF product = hn::Set(d, 1.f);
+    for (int i = 0; i < kTokens; ++i) {
+      product = hn::Mul(product, at(decay, i));
+      hn::Store(product, d, row_at(m.F, i, row) + c);
+      hn::Store(hn::Mul(product, at(m.q, i)), d, row_at(m.Qd_N, i, row) + c);
+      hn::Store(hn::Neg(hn::Mul(product, at(m.k, i))), d, row_at(m.Qd_N, kTokens + i, row) + c);
+    }
+    hn::Store(product, d, m.gamma + c);
+    product = hn::Set(d, 1.f);
+    for (int i = kTokens - 4; i >= 0; i -= 4) {
+      VF Kr[4];
+      FLA_UNROLL for (int r = 3; r >= 0; --r) {
+        hn::Store(product, d, row_at(m.G, i + r, row) + c);
+        Kr[r] = hn::Mul(product, at(m.k, i + r));
+        product = hn::Mul(product, at(decay, i + r));
+      }
+      store_transposed(d, Kr[0], Kr[1], Kr[2], Kr[3], m.operand + c * kTokens + static_cast<std::size_t>(i),
+                       kTokens);
+    }
+  }
+}
+
+// The gradients of q, k and g from those of what decays from the chunk's start to a token and from a token to
+// its end; dl is cleared.
+template <bool kDelta>
+HWY_NOINLINE void go_through_decays(DF d, const GradientMemory& m, int count) {
+  const std::size_t row = m.size.row;
+  for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
+    const auto at = [&](float* rows, int i) HWY_ATTR { return row_at(rows, i, row) + c; };
+    VF later = hn::Mul(hn::Load(d, m.state_shares + c), hn::Load(d, m.gamma + c));
+    for (int i = count - 1; i >= 0; --i) {
+      const VF F = hn::Load(d, at(m.F, i)), dq = hn::Mul(F, hn::Load(d, at(m.dQd_dN, i)));
+      hn::Store(dq, d, at(m.dq, i));
+      later = hn::MulAdd(dq, hn::Load(d, at(m.q, i)), later);
+      if constexpr (kDelta) {
+        const VF dk = hn::Neg(hn::Mul(F, hn::Load(d, at(m.dQd_dN, kTokens + i))));
+        hn::Store(dk, d, at(m.dk, i));
+        later = hn::MulAdd(dk, hn::Load(d, at(m.k, i)), later);
+        hn::Store(hn::Zero(d), d, at(m.dl, i));
+      }
+      hn::Store(later, d, at(m.dg, i));
+    }
+    VF earlier = hn::Zero(d);
+    for (int i = 0; i < count; ++i) {
+      hn::Store(hn::Add(hn::Load(d, at(m.dg, i)), earlier), d, at(m.dg, i));
+      VF dk = hn::Mul(hn::Load(d, at(m.G, i)), hn::Load(d, at(m.dKr, i)));
+      earlier = hn::MulAdd(dk, hn::Load(d, at(m.k, i)), earlier);
+      if constexpr (kDelta) dk = hn::Add(dk, hn::Load(d, at(m.dk, i)));
+      hn::Store(dk, d, at(m.dk, i));
+    }
+  }
+}
+
+// ---- One value head of one sequence
+
+class HeadGradients {
+ public:
+  HeadGradients(const BackwardCall& back, const GradientTask& task, std::int64_t value_head,
+                GradientMemory& memory)
+      : back_(back),
+        call_(back.call),
+        sums_(task.sums.of(task.sequence, value_head)),
+        sequence_(task.sequence),
+        value_head_(value_head),
+        head_(head_of(back.call, {}, task.sequence, value_head)),
+        to_(gradients_of(back, task.sequence, value_head)),
+        m_(memory),
+        size_(memory.size),
+        reader_{call_, head_, size_.K, size_.channels, bias_row(head_, size_.K, size_.channels, memory.bias)},
+        first_of_group_(value_head % call_.group == 0),
+        last_of_group_((value_head + 1) % call_.group == 0) {}
+
+  template <bool kDelta>
+  void run() {
+    load_state(head_.initial_state, m_.kept_states);
+    const std::int64_t stretches = stretches_of(head_.tokens);
+    for (std::int64_t s = 0; s + 1 < stretches; ++s) {
+      std::memcpy(kept_state(s + 1), kept_state(s), size_.state * sizeof(float));
+      KeptChunk chunk = m_.chunk(0);
+      for (std::int64_t first = s * kStretch; first < (s + 1) * kStretch; first += kTokens)
+        advance<kDelta>(first, chunk, kept_state(s + 1), kept_state(s + 1));
+    }
+    load_state(state_of(back_.dht, sequence_, value_head_), m_.dS);
+    for (std::int64_t s = stretches - 1; s >= 0; --s) go_back_over<kDelta>(s);
+    if (float* to = state_of(back_.dinitial_state, sequence_, value_head_)) store_state(to);
+  }
+
+ private:
+  float* kept_state(std::int64_t stretch) const {
+    return m_.kept_states + static_cast<std::size_t>(stretch) * size_.state;
+  }
+  int tokens_from(std::int64_t first) const {
+    return static_cast<int>(std::min<std::int64_t>(kTokens, head_.tokens - first));
+  }
+
+  void load_state(const float* from, float* to) const {
+    for (std::size_t p = 0; p < size_.panels; ++p) {
+      load_state_block(from, call_.state_v_first, size_.K, size_.V, p * kWidth, kWidth, m_.ones,
+                       to + p * size_.panel, size_.channels);
+    }
+  }
+  void store_state(float* to) const {
+    for (std::size_t p = 0; p < size_.panels; ++p) {
+      store_state_block(m_.dS + p * size_.panel, kWidth, call_.state_v_first, size_.K, size_.V, p * kWidth,
+                        to);
+    }
+  }
+
+  template <bool kDelta>
+  void go_back_over(std::int64_t stretch) {
+    const std::int64_t begin = stretch * kStretch, end = std::min(begin + kStretch, head_.tokens);
+    const std::int64_t chunks = (end - begin + kTokens - 1) / kTokens;
+    std::memcpy(m_.chunk(0).start, kept_state(stretch), size_.state * sizeof(float));
+    for (std::int64_t i = 0; i < chunks; ++i) {
+      const KeptChunk chunk = m_.chunk(i);
+      advance<kDelta>(begin + i * kTokens, chunk, chunk.start,
+                      i + 1 < chunks ? m_.chunk(i + 1).start : nullptr);
+    }
+    for (std::int64_t i = chunks - 1; i >= 0; --i) go_back<kDelta>(begin + i * kTokens, m_.chunk(i));
+  }
+
+  // ---- Forwards
+
+  // From the state at `from` to the one behind the chunk, where that is wanted, with what the chunk keeps.
+  template <bool kDelta>
+  void advance(std::int64_t first, const KeptChunk& chunk, const float* from, float* to) {
+    const DF d;
+    const int count = tokens_from(first);
+    read_betas<kDelta>(first, count, chunk.beta);
+    read_keys<kDelta>(first, count, chunk.beta);
+    read_decays(first, count, chunk.decay);
+    const TokenRows tokens{m_.q, m_.k, m_.l, chunk.decay, size_.row, count};
+    pair_up<kDelta>(d, tokens, size_.channels, {m_.M_sums, m_.L_sums}, chunk.M, chunk.L, m_.turned);
+    decay_forwards(d, m_, chunk.decay);
+    float* values = kDelta ? chunk.Z : chunk.U;
+    read_values(d, head_.v, first, count, 1.f, kTokens, values);
+    for (std::size_t p = 0; p < size_.panels; ++p) {
+      const std::size_t at = p * kTokens * kWidth;
+      if constexpr (kDelta) {
+        solve_values(d, m_.operand, from + p * size_.panel, size_.channels, m_.turned, chunk.beta, count,
+                     chunk.Z + at, chunk.U + at);
+      }
+      if (!to) continue;
+      update_panel<1>(d, from + p * size_.panel, to + p * size_.panel, size_.channels, m_.gamma, m_.Kr,
+                      size_.row, chunk.U + at, count);
+    }
+  }
+
+  template <bool kDelta>
+  void read_betas(std::int64_t first, int count, float* to) const {
+    if constexpr (kDelta) reader_.betas(first, static_cast<std::size_t>(count), to);
+    std::fill(to + (kDelta ? count : 0), to + kTokens, 0.f);
+  }
+
+  // q, k and l, with the norm applied.
+  template <bool kDelta>
+  void read_keys(std::int64_t first, int count, const float* beta) const {
+    const DF d;
+    const std::size_t channels = size_.channels;
+    for (int i = 0; i < count; ++i) {
+      const float* q = reader_.q_row(first + i, m_.row);
+      m_.q_factor[i] = reader_.norm_factor(q);
+      scale_row(d, q, m_.q_factor[i], channels, row_at(m_.q, i, size_.row));
+      const float* k = reader_.k_row(first + i, m_.row);
+      m_.k_factor[i] = reader_.norm_factor(k);
+      float* const own = row_at(m_.k, i, size_.row);
+      scale_row(d, k, m_.k_factor[i], channels, own);
+      if constexpr (kDelta) scale_row(d, own, -beta[i], channels, row_at(m_.l, i, size_.row));
+    }
+    for (int i = count; i < kTokens; ++i) {
+      for (float* rows : {m_.q, m_.k, m_.l}) std::fill_n(row_at(rows, i, size_.row), channels, 0.f);
+    }
+  }
+
+  void read_decays(std::int64_t first, int count, float* to) const {
+    const DF d;
+    const VF unit = hn::Set(d, reader_.gate_unit());
+    for (int i = 0; i < count; ++i) {
+      const float* gates = reader_.gate_row(first + i, m_.gate_row, size_.channels);
+      float* decay = row_at(to, i, size_.row);
+      for (std::size_t c = 0; c < size_.channels; c += 2 * kLanes) {
+        VF z[2] = {hn::Mul(unit, hn::LoadU(d, gates + c)), hn::Mul(unit, hn::LoadU(d, gates + c + kLanes))};
+        exp2<2>(d, z);
+        store_two(d, z, decay + c);
+      }
+    }
+    for (int i = count; i < kTokens; ++i) std::fill_n(row_at(to, i, size_.row), size_.channels, 1.f);
+  }
+
+  // Rows of values, times a factor, as the first kTokens of `rows` rows in panels.
+  void read_values(DF d, const Head::Input& from, std::int64_t first, int count, float factor, int rows,
+                   float* to) const {
+    for (int i = 0; i < kTokens; ++i) {
+      const float* row =
+          i < count ? as_floats(from.at(first + i), from.dtype, size_.V, size_.columns, m_.row) : m_.zeros;
+      to_panels(d, row, factor, size_.panels, i, rows, to);
+    }
+  }
+
+  // ---- Backwards
+
+  template <bool kDelta>
+  void go_back(std::int64_t first, const KeptChunk& chunk) {
+    const DF d;
+    const int count = tokens_from(first);
+    read_keys<kDelta>(first, count, chunk.beta);
+    read_values(d, to_.do_, first, count, call_.scale, 2 * kTokens, m_.E_dZ);
+    decay_backwards(d, m_, chunk.decay);
+    for (std::size_t p = 0; p < size_.panels; ++p) {
+      float* const E = m_.E_dZ + p * 2 * kTokens * kWidth;
+      solve_value_gradients<kDelta>(d, m_.operand, m_.dS + p * size_.panel, size_.channels, chunk.M, chunk.L,
+                                    chunk.beta, count, E, m_.dY + p * kTokens * kWidth, E + kTokens * kWidth);
+    }
+    multiply_tokens<kDelta>(d, chunk, count);
+    multiply_states<kDelta>(d, chunk, count);
+    for (std::size_t p = 0; p < size_.panels; ++p) {
+      float* const dS = m_.dS + p * size_.panel;
+      update_panel<kDelta ? 2 : 1>(d, dS, dS, size_.channels, m_.gamma, m_.Qd_N, size_.row,
+                                   m_.E_dZ + p * 2 * kTokens * kWidth, count);
+    }
+    go_through_decays<kDelta>(d, m_, count);
+    const TokenRows tokens{m_.q, m_.k, m_.l, chunk.decay, size_.row, count};
+    for (std::size_t c = 0; c < size_.channels; c += 2 * kLanes) {
+      add_pair_gradients<kDelta>(d, tokens, m_.dM, m_.dL, c, m_.zeros, {m_.dq, m_.dk, m_.dg, m_.dl},
+                                 m_.pairs);
+    }
+    if constexpr (kDelta) go_through_beta(d, chunk.beta, count);
+    store<kDelta>(first, count, chunk.beta);
+  }
+
+  // dM, dL and the first part of dbeta.
+  template <bool kDelta>
+  void multiply_tokens(DF d, const KeptChunk& chunk, int count) const {
+    constexpr std::size_t kPanel = kTokens * kWidth;
+    for (int j = 0; j < count; j += 4) {
+      const std::size_t at = static_cast<std::size_t>(j) * kWidth;
+      const PanelRows U{chunk.U + at, kPanel};
+      float* const to = m_.dM + j * kTokens + j;
+      dot_rows(d, {m_.E_dZ + at, 2 * kPanel}, U, size_.panels, count - j, to, kTokens);
+      if constexpr (!kDelta) continue;
+      dot_rows(d, {m_.dY + at, kPanel}, U, size_.panels, count - j, m_.dL + j * kTokens + j, kTokens);
+      dot_pairs(d, {m_.dY + at, kPanel}, {chunk.Z + at, kPanel}, size_.panels, m_.dbeta + j);
+    }
+  }
+
+  // dQd, dN, dKr and, of gamma, the products of a channel's rows in S and dS.
+  template <bool kDelta>
+  HWY_NOINLINE void multiply_states(DF d, const KeptChunk& chunk, int count) const {
+    constexpr std::size_t kPanel = kTokens * kWidth;
+    const PanelRows E{m_.E_dZ, 2 * kPanel}, dZ{m_.E_dZ + kPanel, 2 * kPanel}, U{chunk.U, kPanel};
+    for (std::size_t k = 0; k < size_.channels; k += 4) {
+      const PanelRows S{chunk.start + k * kWidth, size_.panel}, dS{m_.dS + k * kWidth, size_.panel};
+      dot_rows(d, E, S, size_.panels, count, m_.dQd_dN + k, size_.row);
+      if constexpr (kDelta)
+        dot_rows(d, dZ, S, size_.panels, count, row_at(m_.dQd_dN, kTokens, size_.row) + k, size_.row);
+      dot_rows(d, U, dS, size_.panels, count, m_.dKr + k, size_.row);
+      dot_pairs(d, S, dS, size_.panels, m_.state_shares + k);
+    }
+  }
+
+  // From dl to dk and dbeta.
+  void go_through_beta(DF d, const float* beta, int count) const {
+    for (int i = 0; i < count; ++i) {
+      const float* dl = row_at(m_.dl, i, size_.row);
+      m_.dbeta[i] -= dot_row(d, dl, row_at(m_.k, i, size_.row), size_.channels);
+      const VF factor = hn::Set(d, beta[i]);
+      float* dk = row_at(m_.dk, i, size_.row);
+      for (std::size_t c = 0; c < size_.channels; c += kLanes)
+        hn::Store(hn::NegMulAdd(factor, hn::Load(d, dl + c), hn::Load(d, dk + c)), d, dk + c);
+    }
+  }
+
+  // ---- To the call's memory
+
+  template <bool kDelta>
+  void store(std::int64_t first, int count, const float* beta) const {
+    const DF d;
+    for (int i = 0; i < count; ++i) {
+      const std::int64_t token = first + i;
+      store_key_row(d, to_.dq, token, row_at(m_.dq, i, size_.row), m_.q_sums, row_at(m_.q, i, size_.row),
+                    m_.q_factor[i]);
+      store_key_row(d, to_.dk, token, row_at(m_.dk, i, size_.row), m_.k_sums, row_at(m_.k, i, size_.row),
+                    m_.k_factor[i]);
+      if (to_.dv.row) {
+        from_panels(d, m_.E_dZ + kTokens * kWidth, size_.panels, i, 2 * kTokens, m_.row);
+        store_row(m_.row, to_.dv.dtype, size_.V, to_.dv.at(token));
+      }
+      if (kDelta && to_.dbeta.row) store_beta(token, m_.dbeta[i], beta[i]);
+      if (head_.gates > 0) store_gate(d, token, row_at(m_.dg, i, size_.row));
+    }
+  }
+
+  // A row of the key head, once all of its value heads have added theirs. `unit` is the row, times `factor`,
+  // that the gradient is of: y = x r, r = rsqrt(sum(x^2) + 1e-6), has dx = r (dy - y (y^T dy)).
+  void store_key_row(DF d, const RowsOut& to, std::int64_t token, float* row, float* sums, const float* unit,
+                     float factor) const {
+    if (!to.row) return;
+    if (call_.group > 1) {
+      float* sum = sums + static_cast<std::size_t>(token) * size_.row;
+      for (std::size_t c = 0; c < size_.channels; c += kLanes) {
+        VF all = hn::Load(d, row + c);
+        if (!first_of_group_) all = hn::Add(all, hn::Load(d, sum + c));
+        hn::Store(all, d, row + c);
+        hn::Store(all, d, sum + c);
+      }
+      if (!last_of_group_) return;
+    }
+    if (call_.l2norm) {
+      const VF along = hn::Set(d, dot_row(d, unit, row, size_.channels)), factors = hn::Set(d, factor);
+      for (std::size_t c = 0; c < size_.channels; c += kLanes) {
+        const VF across = hn::NegMulAdd(hn::Load(d, unit + c), along, hn::Load(d, row + c));
+        hn::Store(hn::Mul(factors, across), d, row + c);
+      }
+    }
+    store_row(row, to.dtype, size_.K, to.at(token));
+  }
+
+  void store_beta(std::int64_t token, float gradient, float beta) const {
+    if (call_.beta_sigmoid) {
+      const float factor = call_.neg_eigval ? 2.f : 1.f, sigmoid = beta / factor;
+      gradient *= factor * sigmoid * (1 - sigmoid);
+    }
+    store_row(&gradient, to_.dbeta.dtype, 1, to_.dbeta.at(token));
+  }
+
+  void store_gate(DF d, std::int64_t token, float* dg) const {
+    if (call_.gate_kind == GateKind::channel) {
+      if (call_.gate != Gate::given) go_through_gates(d, token, dg);
+      if (to_.dg.row) store_row(dg, to_.dg.dtype, size_.K, to_.dg.at(token));
+      return;
+    }
+    float sum = dot_row(d, dg, m_.ones, size_.channels);
+    if (call_.gate_kind == GateKind::head) {
+      *sums_.gamma += static_cast<double>(sum);
+      return;
+    }
+    if (call_.gate != Gate::given) {
+      std::fill_n(m_.row, size_.channels, 0.f);
+      m_.row[0] = sum;
+      go_through_gates(d, token, m_.row);
+      sum = m_.row[0];
+    }
+    if (to_.dg.row) store_row(&sum, to_.dg.dtype, 1, to_.dg.at(token));
+  }
+
+  // From the gradients of a token's log-decays to those of what its gates are made from.
+  void go_through_gates(DF d, std::int64_t token, float* dg) const {
+    const bool bounded = call_.gate == Gate::bounded;
+    const VF rate = hn::Set(d, head_.gate_rate), one = hn::Set(d, 1.f);
+    copy_row(head_.g.at(token), head_.g.dtype, head_.gates, size_.channels, m_.gate_row);
+    VF by_rate = hn::Zero(d);  // what A_log gets
+    for (std::size_t c = 0; c < size_.channels; c += kLanes) {
+      const VF gradient = hn::Load(d, dg + c);
+      VF x = hn::Load(d, m_.gate_row + c);
+      if (reader_.bias) x = hn::Add(x, hn::Load(d, reader_.bias + c));
+      const VF sigmoid = sigmoid2(d, hn::Mul(x, hn::Set(d, bounded ? head_.gate_rate * kLog2e : kLog2e)));
+      VF slope = hn::Mul(sigmoid, rate), by_log_rate;
+      if (bounded) {
+        slope = hn::Mul(hn::Mul(slope, hn::Sub(one, sigmoid)), hn::Set(d, call_.lower_bound));
+        by_log_rate = hn::Mul(slope, x);
+      } else {
+        slope = hn::Neg(slope);
+        by_log_rate =
+            hn::Neg(hn::Mul(rate, hn::Mul(softplus2(d, hn::Mul(x, hn::Set(d, kLog2e))), hn::Set(d, kLn2))));
+      }
+      const auto none = hn::Eq(gradient, hn::Zero(d));  // gates of -inf, too
+      by_rate = hn::Add(by_rate, hn::IfThenZeroElse(none, hn::Mul(gradient, by_log_rate)));
+      hn::Store(hn::IfThenZeroElse(none, hn::Mul(gradient, slope)), d, dg + c);
+    }
+    *sums_.rate += static_cast<double>(sum_lanes(d, by_rate));
+    for (std::size_t c = 0; c < head_.gates; ++c) sums_.bias[c] += static_cast<double>(dg[c]);
+  }
+
+  static constexpr float kLn2 = 0.693147181f;
+
+  const BackwardCall& back_;
+  const RecurrenceCall& call_;
+  recurrence::ParameterSums sums_;
+  std::int64_t sequence_, value_head_;
+  Head head_;
+  Gradients to_;
+  GradientMemory& m_;
+  const Sizes& size_;
+  TokenReader reader_;
+  bool first_of_group_, last_of_group_;
+};
+
+std::size_t gradient_scratch(const RecurrenceCall& call, std::int64_t tokens) {
+  Carver carver(nullptr);
+  GradientMemory(carver, call, tokens);
+  return carver.used();
+}
+
+void key_head_gradients(const BackwardCall& back, const GradientTask& task, float* scratch) {
+  const DenormalsAreZero denormals;
+  const RecurrenceCall& call = back.call;
+  const Sequence tokens = sequence_of(call, task.sequence);
+  Carver carver(scratch);
+  GradientMemory memory(carver, call, tokens.end - tokens.begin);
+  for (int i = 0; i < call.group; ++i) {
+    HeadGradients head(back, task, task.key_head * call.group + i, memory);
+    if (call.rule == Rule::delta) {
+      head.run<true>();
+    } else {
+      head.run<false>();
+    }
+  }
+}
+
+constexpr BackwardKernel kBackwardKernel{gradient_scratch, key_head_gradients};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fla::cpu_simd
+HWY_AFTER_NAMESPACE();
+#endif  // a target with vectors
+
+#if HWY_ONCE
+#include "backends/cpu_simd/target_cases.h"
+
+namespace fla::cpu_simd {
+
+const BackwardKernel* backward_kernel(std::int64_t target) {
+  switch (target) {
+    FLA_TARGET_CASES(kBackwardKernel)
+    default: return nullptr;
+  }
+}
+
+}  // namespace fla::cpu_simd
+#endif
