@@ -11,6 +11,7 @@
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
 #include "fla/ops/ops.h"
+#include "tools/cases/backward_case.h"
 #include "tools/cases/random_case.h"
 
 namespace {
@@ -18,14 +19,19 @@ namespace {
 using fla::DplrDeltaRuleArgs;
 using fla::DType;
 using fla::KdaArgs;
+using fla::KdaBackwardArgs;
+using fla::LinearAttnBackwardArgs;
 using fla::TensorView;
 
 /// A function of an op under its name.
 template <class Args>
-using NamedFunction = std::pair<std::string_view, fla::RecurrenceResult (*)(const Args&)>;
+using NamedFunction = std::pair<std::string_view, typename Args::Result (*)(const Args&)>;
 
 constexpr NamedFunction<KdaArgs> kKdaFunctions[] = {{"chunk_kda", fla::chunk_kda},
                                                     {"fused_recurrent_kda", fla::fused_recurrent_kda}};
+constexpr NamedFunction<KdaBackwardArgs> kKdaGradients[] = {{"chunk_kda_backward", fla::chunk_kda_backward}};
+constexpr NamedFunction<LinearAttnBackwardArgs> kLinearGradients[] = {
+    {"chunk_linear_attn_backward", fla::chunk_linear_attn_backward}};
 constexpr NamedFunction<DplrDeltaRuleArgs> kLowRankFunctions[] = {
     {"chunk_dplr_delta_rule", fla::chunk_dplr_delta_rule},
     {"fused_recurrent_dplr_delta_rule", fla::fused_recurrent_dplr_delta_rule}};
@@ -80,9 +86,17 @@ class CpuSimdVerifier : public testing::Test {
     expect_refusal_of<DplrDeltaRuleArgs>(args, kLowRankFunctions, reason);
   }
 
+  void expect_refusal(const std::function<void(KdaBackwardArgs&)>& spoil, const std::string& reason) {
+    KdaBackwardArgs args = fla::cases::backward_call(call_.args, upstream_, of_state_);
+    spoil(args);
+    expect_refusal_of<KdaBackwardArgs>(args, kKdaGradients, reason);
+  }
+
   fla::cases::KdaCase call_ = fla::cases::make_kda_case({.T = kT, .H = kH, .K = kK, .V = kV});
   fla::cases::RandomCase<DplrDeltaRuleArgs> low_rank_call_ =
       fla::cases::make_case<DplrDeltaRuleArgs>({.T = kT, .H = kH, .K = kK, .V = kV});
+  fla::Tensor upstream_ = fla::Tensor::zeros({1, kT, kH, kV}, DType::f32),
+              of_state_ = fla::Tensor::zeros({1, kH, kK, kV}, DType::f32);
   fla::Tensor room_ = fla::Tensor::zeros({4096}, DType::f32);
 };
 
@@ -166,6 +180,73 @@ TEST_F(CpuSimdVerifier, RefusesScatteredFinalState) {
                  "requires contiguous states in final_state, got strides 5 and 1");
   expect_refusal([&](KdaArgs& args) { args.final_state = spread(room_, args.initial_state, 2, 8); },
                  "requires contiguous states in final_state, got strides 8 and 2");
+}
+
+TEST_F(CpuSimdVerifier, RefusesGradientsOnCuda) {
+  const fla::Device device{fla::DeviceType::cuda, 1};
+  expect_refusal(
+      [&](KdaBackwardArgs& args) {
+        for (const fla::Argument& argument : KdaBackwardArgs::arguments()) {
+          if (!argument.is_tensor()) continue;
+          TensorView& tensor = argument.tensor(static_cast<void*>(&args));
+          if (tensor.defined()) tensor = TensorView(tensor.data(), tensor.dtype(), tensor.shape(), device);
+        }
+      },
+      "requires CPU tensors, got cuda:1");
+}
+
+TEST_F(CpuSimdVerifier, RefusesGradientsOfScatteredInputs) {
+  using Args = KdaBackwardArgs;
+  expect_refusal([&](Args& args) { args.q = spread(room_, args.q, 2, 16); },
+                 "requires contiguous channels in q, got stride 2");
+  expect_refusal([&](Args& args) { args.k = spread(room_, args.k, 3, 24); },
+                 "requires contiguous channels in k, got stride 3");
+  expect_refusal([&](Args& args) { args.v = spread(room_, args.v, 2, 8); },
+                 "requires contiguous channels in v, got stride 2");
+  expect_refusal([&](Args& args) { args.g = spread(room_, args.g, 4, 32); },
+                 "requires contiguous channels in g, got stride 4");
+  expect_refusal([&](Args& args) { args.do_ = spread(room_, args.do_, 2, 8); },
+                 "requires contiguous channels in do, got stride 2");
+}
+
+TEST_F(CpuSimdVerifier, RefusesScatteredGradients) {
+  using Args = KdaBackwardArgs;
+  expect_refusal([&](Args& args) { args.dq = spread(room_, args.q, 2, 16); },
+                 "requires contiguous channels in dq, got stride 2");
+  expect_refusal([&](Args& args) { args.dk = spread(room_, args.k, 2, 16); },
+                 "requires contiguous channels in dk, got stride 2");
+  expect_refusal([&](Args& args) { args.dv = spread(room_, args.v, 2, 8); },
+                 "requires contiguous channels in dv, got stride 2");
+  expect_refusal([&](Args& args) { args.dg = spread(room_, args.g, 2, 16); },
+                 "requires contiguous channels in dg, got stride 2");
+}
+
+TEST_F(CpuSimdVerifier, RefusesGradientsWithBf16States) {
+  using Args = KdaBackwardArgs;
+  const auto bf16 = [&](const TensorView& like) {
+    return TensorView(room_.data(), DType::bf16, like.shape());
+  };
+  expect_refusal([&](Args& args) { args.initial_state = bf16(args.initial_state); },
+                 "requires an f32 initial_state, got bf16");
+  expect_refusal([&](Args& args) { args.dht = bf16(args.dht); }, "requires an f32 dht, got bf16");
+}
+
+TEST_F(CpuSimdVerifier, RefusesGradientsWithScatteredStates) {
+  using Args = KdaBackwardArgs;
+  expect_refusal([&](Args& args) { args.initial_state = spread(room_, args.initial_state, 1, 5); },
+                 "requires contiguous states in initial_state, got strides 5 and 1");
+  expect_refusal([&](Args& args) { args.dht = spread(room_, args.dht, 2, 8); },
+                 "requires contiguous states in dht, got strides 8 and 2");
+  expect_refusal([&](Args& args) { args.dinitial_state = spread(room_, args.initial_state, 1, 5); },
+                 "requires contiguous states in dinitial_state, got strides 5 and 1");
+}
+
+TEST_F(CpuSimdVerifier, RefusesGradientsOfNormalizedOutputs) {
+  const auto call = fla::cases::make_case<fla::LinearAttnArgs>({.T = kT, .H = kH, .K = kK, .V = kV});
+  LinearAttnBackwardArgs args = fla::cases::backward_call(call.args, upstream_, of_state_);
+  args.normalize = true;
+  expect_refusal_of<LinearAttnBackwardArgs>(args, kLinearGradients,
+                                            "requires outputs that are not normalized");
 }
 
 TEST_F(CpuSimdVerifier, TakesOneChannelWhateverItsStride) {

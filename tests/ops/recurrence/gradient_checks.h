@@ -1,0 +1,243 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/ops/recurrence/family_inputs.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/backward_case.h"
+#include "tools/cases/random_case.h"
+#include "tools/cases/reference_of.h"
+#include "tools/cases/with_op.h"
+
+/// What holds for the gradients of every op of the family, whoever computes them.
+namespace fla_test {
+
+using fla::DType;
+using fla::Tensor;
+using fla::TensorView;
+
+/// A random call and the gradients that come in.
+template <class Args>
+struct BackwardCase {
+  explicit BackwardCase(const fla::cases::CaseSpec<Args>& spec)
+      : forward(fla::cases::make_case(spec)),
+        upstream(filled(shape_of(forward.args.v), spec.dtype, spec.seed + 50, -1, 1)) {
+    if (spec.options.output_final_state) {
+      const auto [B, T, H, HV, K, V, N] = fla::sizes_of(forward.args);
+      const bool turned = spec.options.state_v_first;
+      of_state = filled({N, HV, turned ? V : K, turned ? K : V}, DType::f32, spec.seed + 51, -1, 1);
+    }
+    args = fla::cases::backward_call(forward.args, upstream, of_state);
+  }
+
+  static std::vector<std::int64_t> shape_of(const TensorView& tensor) {
+    return {tensor.shape().begin(), tensor.shape().end()};
+  }
+
+  fla::cases::RandomCase<Args> forward;
+  Tensor upstream, of_state;
+  typename Args::Backward args;
+};
+
+using Named = std::vector<std::pair<std::string, Tensor>>;
+inline Named all_of(const fla::RecurrenceGradients& gradients) {
+  Named named;
+#define FLA_INPUT(name) named.emplace_back("d" #name, gradients.d##name);
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+  return named;
+}
+inline std::vector<std::pair<std::string, std::vector<double>>> all_of(
+    const fla::cases::GradientReference& gradients) {
+  std::vector<std::pair<std::string, std::vector<double>>> named;
+#define FLA_INPUT(name) named.emplace_back("d" #name, gradients.d##name);
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+  return named;
+}
+
+/// The relative error; of what lies at the end of f32's range, how large it is.
+inline double error_of(const Tensor& gradient, const std::vector<double>& reference) {
+  const auto is_gone = [](double x) { return std::abs(x) < 1e-35; };
+  return fla::cases::relative_error(gradient, std::ranges::all_of(reference, is_gone)
+                                                  ? std::vector<double>(reference.size(), 0.0)
+                                                  : reference);
+}
+
+/// A function that gives gradients.
+template <class Args>
+using Backward = fla::RecurrenceGradients (*)(const typename Args::Backward&);
+
+template <class Args>
+void expect_reference(Backward<Args> run, const fla::cases::CaseSpec<Args>& spec, const std::string& what) {
+  const BackwardCase<Args> made(spec);
+  const auto reference = all_of(fla::cases::gradient_reference_of(made.args));
+  const Named gradients = all_of(run(made.args));
+  const bool repeats = spec.data == fla::cases::DataKind::repeated_keys;
+  const double tolerance = fla::cases::gradient_tolerance(spec.dtype) * (repeats ? 2 : 1);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const auto& [name, gradient] = gradients[i];
+    ASSERT_EQ(gradient.numel() > 0, !reference[i].second.empty())
+        << Args::kOp.name << ", " << what << ", " << name;
+    if (gradient.numel() == 0) continue;
+    EXPECT_LE(error_of(gradient, reference[i].second), tolerance)
+        << Args::kOp.name << ", " << what << ", " << name;
+  }
+}
+
+template <class Args>
+void expect_all(Backward<Args> run) {
+  using Spec = fla::cases::CaseSpec<Args>;
+  const Spec packed{.H = 1, .HV = 2, .K = 12, .V = 20, .lengths = {19, 0, 290, 1}};
+  expect_reference<Args>(run, packed, "packed");
+  Spec turned{.B = 2, .T = 70, .H = 2, .K = 20, .V = 12, .initial_state = false};
+  turned.options.state_v_first = true;
+  expect_reference<Args>(run, turned, "states of [V, K]");
+  turned.initial_state = true;
+  turned.options.scale = 0.3f;
+  expect_reference<Args>(run, turned, "states of [V, K] from a state");
+  turned.options.output_final_state = false;
+  expect_reference<Args>(run, turned, "no gradient of a state");
+  for (const fla::cases::DataKind data : fla::cases::kAllDataKinds) {
+    expect_reference<Args>(run, {.T = 130, .H = 1, .K = 32, .V = 16, .data = data},
+                           std::string(fla::cases::name_of(data)));
+  }
+  expect_reference<Args>(run,
+                         {.T = 40,
+                          .H = 2,
+                          .HV = 4,
+                          .K = 16,
+                          .V = 16,
+                          .dtype = DType::bf16,
+                          .gate_dtype = DType::bf16,
+                          .fused_projection = true},
+                         "bf16 in one row a token");
+  expect_reference<Args>(run, {.T = 40, .H = 2, .K = 1, .V = 1, .dtype = DType::f16}, "f16 and one channel");
+  Spec options{.T = 40, .H = 1, .HV = 2, .K = 24, .V = 16};
+  if constexpr (requires { options.options.use_qk_l2norm_in_kernel; }) {
+    options.options.use_qk_l2norm_in_kernel = true;
+    expect_reference<Args>(run, options, "norm");
+  }
+  if constexpr (requires { options.options.use_gate_in_kernel; }) {
+    options.options.use_gate_in_kernel = options.options.use_beta_sigmoid_in_kernel = true;
+    expect_reference<Args>(run, options, "gate and sigmoid");
+    options.options.allow_neg_eigval = true;
+    options.options.lower_bound = -5.0f;
+    expect_reference<Args>(run, options, "bounded gate and doubled sigmoid");
+  }
+  if constexpr (requires { options.options.normalize; }) {
+    options.options.normalize = true;
+    options.T = 300;
+    expect_reference<Args>(run, options, "normalized");
+  }
+  if constexpr (requires { options.options.g_gamma; }) {
+    options.head_gates = true;
+    expect_reference<Args>(run, options, "a gate a head");
+  }
+}
+
+template <class Args>
+void expect_any_gate(Backward<Args> run) {
+  if constexpr (requires(Args args) { args.g; }) {
+    for (const auto& [name, gate] : kFamilyGates) {
+      BackwardCase<Args> made({.T = 60, .H = 1, .K = 16, .V = 16});
+      fla::cases::Random random(13);
+      const Tensor g = Tensor::empty(BackwardCase<Args>::shape_of(made.args.g), DType::f32);
+      for (std::int64_t i = 0; i < g.numel(); ++i) g.as<float>()[i] = gate(random);
+      made.args.g = g;
+      const auto reference = all_of(fla::cases::gradient_reference_of(made.args));
+      const Named gradients = all_of(run(made.args));
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (!gradients[i].second.defined()) continue;
+        EXPECT_LE(error_of(gradients[i].second, reference[i].second),
+                  fla::cases::gradient_tolerance(DType::f32))
+            << Args::kOp.name << ", " << name << ", " << gradients[i].first;
+      }
+    }
+  }
+}
+
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.numel() == b.numel() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.numel()) * size_of(a.dtype())) == 0;
+}
+
+/// Rows of a token, from one sequence's first on.
+inline bool same_tokens(const Tensor& alone, const Tensor& packed, std::int64_t begin) {
+  if (!alone.defined()) return true;
+  const std::int64_t row = alone.numel() / alone.size(1);
+  return std::memcmp(alone.data(), packed.as<float>() + begin * row,
+                     static_cast<std::size_t>(alone.numel()) * sizeof(float)) == 0;
+}
+
+template <class Args>
+void expect_same_bits(Backward<Args> run) {
+  const BackwardCase<Args> made({.H = 1, .HV = 2, .K = 12, .V = 20, .lengths = {21, 0, 40}});
+  const Named once = all_of(run(made.args)), again = all_of(run(made.args));
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    if (!once[i].second.defined()) continue;
+    EXPECT_TRUE(same_bits(once[i].second, again[i].second)) << Args::kOp.name << ", " << once[i].first;
+  }
+  // The third sequence alone.
+  typename Args::Backward alone = made.args;
+  for (const fla::Argument& argument : Args::Backward::arguments()) {
+    if (!argument.is_tensor() || !argument.tensor(&alone).defined()) continue;
+    TensorView& tensor = argument.tensor(&alone);
+    if (argument.shape.text.starts_with("B T")) tensor = tensor.slice(1, 21, 40);
+    if (argument.shape.text.starts_with("P")) tensor = tensor.slice(0, 2, 1);
+  }
+  alone.cu_seqlens = {};
+  const fla::RecurrenceGradients packed = run(made.args), single = run(alone);
+  EXPECT_TRUE(same_tokens(single.dq, packed.dq, 21)) << Args::kOp.name;
+  EXPECT_TRUE(same_tokens(single.dk, packed.dk, 21)) << Args::kOp.name;
+  EXPECT_TRUE(same_tokens(single.dv, packed.dv, 21)) << Args::kOp.name;
+  EXPECT_TRUE(same_tokens(single.dg, packed.dg, 21)) << Args::kOp.name;
+  EXPECT_TRUE(same_tokens(single.dbeta, packed.dbeta, 21)) << Args::kOp.name;
+}
+
+/// Gradients that come in are often tiny.
+template <class Args>
+void expect_powers_of_two_to_come_through(Backward<Args> run) {
+  const BackwardCase<Args> made({.T = 40, .H = 1, .HV = 2, .K = 12, .V = 20});
+  const Named plain = all_of(run(made.args));
+  for (const int power : {-60, 60}) {
+    for (const Tensor& tensor : {made.upstream, made.of_state}) {
+      for (std::int64_t i = 0; i < tensor.numel(); ++i)
+        tensor.as<float>()[i] = std::ldexp(tensor.as<float>()[i], power);
+    }
+    const Named scaled = all_of(run(made.args));
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      const auto& [name, gradient] = plain[i];
+      for (std::int64_t j = 0; j < gradient.numel(); ++j) {
+        ASSERT_EQ(std::ldexp(gradient.as<float>()[j], power), scaled[i].second.template as<float>()[j])
+            << Args::kOp.name << ", 2^" << power << ", " << name << " at " << j;
+      }
+    }
+    for (const Tensor& tensor : {made.upstream, made.of_state}) {
+      for (std::int64_t i = 0; i < tensor.numel(); ++i)
+        tensor.as<float>()[i] = std::ldexp(tensor.as<float>()[i], -power);
+    }
+  }
+}
+
+template <class Args>
+void expect_only_what_is_given(Backward<Args> run) {
+  BackwardCase<Args> made({.T = 40, .H = 1, .HV = 2, .K = 12, .V = 20});
+  const fla::RecurrenceGradients all = run(made.args);
+  const Tensor dk = filled(BackwardCase<Args>::shape_of(made.args.k), DType::f32, 1, 7, 8);
+  made.args.dk = dk;
+  for (const auto& [name, gradient] : all_of(run(made.args))) {
+    EXPECT_EQ(gradient.defined(), name == "dk") << Args::kOp.name << ", " << name;
+    EXPECT_EQ(gradient.data(), name == "dk" ? dk.data() : nullptr);
+  }
+  EXPECT_TRUE(same_bits(dk, all.dk)) << Args::kOp.name;
+}
+
+}  // namespace fla_test
