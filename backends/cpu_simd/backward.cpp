@@ -35,6 +35,7 @@
 #include "backends/cpu_simd/carver.h"
 #include "backends/cpu_simd/denormals.h"
 #include "backends/cpu_simd/kernels.h"
+#include "backends/cpu_simd/prefetch.h"
 #include "fla/ops/common/gate.h"
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "backends/cpu_simd/gradient_pairs-inl.h"
@@ -67,6 +68,7 @@ struct GradientMemory {
   float* operand;                           // [channels][kTokens]
   float *turned, *dM, *dL;                  // [kTokens][kTokens]
   float *E_dZ, *dY;                         // [panel][2 kTokens][kWidth], [panel][kTokens][kWidth]
+  float *turned_E_dZ, *turned_U;  // [columns][2 kTokens], [columns][kTokens]
   float *dS, *gamma, *state_shares, *ones, *zeros, *bias;
   float *row, *gate_row, *pairs, *M_sums, *L_sums, *dbeta, *q_factor, *k_factor;
   std::size_t chunk_floats;
@@ -85,6 +87,8 @@ struct GradientMemory {
     for (float** to : {&turned, &dM, &dL}) *to = carver.take(C * C);
     E_dZ = carver.take(2 * C * size.columns);
     dY = carver.take(C * size.columns);
+    turned_E_dZ = carver.take(2 * C * size.columns);
+    turned_U = carver.take(C * size.columns);
     dS = carver.take(size.state);
     const std::size_t widest = std::max(size.row, size.columns);
     for (float** to : {&gamma, &state_shares, &ones, &zeros, &bias, &row, &gate_row})
@@ -161,6 +165,10 @@ HWY_INLINE void from_panels(DF d, const float* from, std::size_t panels, int i, 
     for (std::size_t c = 0; c < kWidth; c += kLanes)
       hn::Store(hn::Load(d, place + c), d, to + p * kWidth + c);
   }
+}
+
+HWY_INLINE void prefetch_floats(const float* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 16) __builtin_prefetch(from + i, 0, 2);
 }
 
 // ---- What decays, of two vectors of channels or of all
@@ -314,7 +322,10 @@ class HeadGradients {
       advance<kDelta>(begin + i * kTokens, chunk, chunk.start,
                       i + 1 < chunks ? m_.chunk(i + 1).start : nullptr);
     }
-    for (std::int64_t i = chunks - 1; i >= 0; --i) go_back<kDelta>(begin + i * kTokens, m_.chunk(i));
+    for (std::int64_t i = chunks - 1; i >= 0; --i) {
+      const KeptChunk chunk = m_.chunk(i), earlier = m_.chunk(std::max<std::int64_t>(i - 1, 0));
+      go_back<kDelta>(begin + i * kTokens, chunk, i > 0 ? &earlier : nullptr);
+    }
   }
 
   // ---- Forwards
@@ -332,7 +343,13 @@ class HeadGradients {
     decay_forwards(d, m_, chunk.decay);
     float* values = kDelta ? chunk.Z : chunk.U;
     read_values(d, head_.v, first, count, 1.f, kTokens, values);
+    RowPrefetch<kTokens, 4> prefetch({{stream(head_.q, size_.K, first + kTokens),
+                                       stream(head_.k, size_.K, first + kTokens),
+                                       stream(head_.v, size_.V, first + kTokens),
+                                       stream(head_.g, head_.gates, first + kTokens)}},
+                                     static_cast<int>(size_.panels));
     for (std::size_t p = 0; p < size_.panels; ++p) {
+      prefetch.advance();
       const std::size_t at = p * kTokens * kWidth;
       if constexpr (kDelta) {
         solve_values(d, m_.operand, from + p * size_.panel, size_.channels, m_.turned, chunk.beta, count,
@@ -342,6 +359,12 @@ class HeadGradients {
       update_panel<1>(d, from + p * size_.panel, to + p * size_.panel, size_.channels, m_.gamma, m_.Kr,
                       size_.row, chunk.U + at, count);
     }
+  }
+
+  // Rows from a token on, for a prefetch.
+  template <class Rows>
+  RowStream stream(const Rows& rows, std::size_t channels, std::int64_t first) const {
+    return {rows.row, rows.step, channels * size_of(rows.dtype), first, head_.tokens};
   }
 
   template <bool kDelta>
@@ -398,13 +421,21 @@ class HeadGradients {
   // ---- Backwards
 
   template <bool kDelta>
-  void go_back(std::int64_t first, const KeptChunk& chunk) {
+  void go_back(std::int64_t first, const KeptChunk& chunk, const KeptChunk* earlier) {
     const DF d;
     const int count = tokens_from(first);
     read_keys<kDelta>(first, count, chunk.beta);
     read_values(d, to_.do_, first, count, call_.scale, 2 * kTokens, m_.E_dZ);
     decay_backwards(d, m_, chunk.decay);
+    const std::int64_t before = first >= kTokens ? first - kTokens : head_.tokens;
+    RowPrefetch<kTokens, 7> prefetch(
+        {{stream(head_.q, size_.K, before), stream(head_.k, size_.K, before), stream(to_.do_, size_.V, before),
+          stream(to_.dq, size_.K, first), stream(to_.dk, size_.K, first), stream(to_.dv, size_.V, first),
+          stream(to_.dg, head_.gates, first)}},
+        static_cast<int>(size_.panels));
     for (std::size_t p = 0; p < size_.panels; ++p) {
+      prefetch.advance();
+      if (earlier) prefetch_floats(earlier->start + p * size_.panel, size_.panel);
       float* const E = m_.E_dZ + p * 2 * kTokens * kWidth;
       solve_value_gradients<kDelta>(d, m_.operand, m_.dS + p * size_.panel, size_.channels, chunk.M, chunk.L,
                                     chunk.beta, count, E, m_.dY + p * kTokens * kWidth, E + kTokens * kWidth);
@@ -443,16 +474,18 @@ class HeadGradients {
 
   // dQd, dN, dKr and, of gamma, the products of a channel's rows in S and dS.
   template <bool kDelta>
-  HWY_NOINLINE void multiply_states(DF d, const KeptChunk& chunk, int count) const {
+  void multiply_states(DF d, const KeptChunk& chunk, int count) const {
     constexpr std::size_t kPanel = kTokens * kWidth;
-    const PanelRows E{m_.E_dZ, 2 * kPanel}, dZ{m_.E_dZ + kPanel, 2 * kPanel}, U{chunk.U, kPanel};
+    constexpr int kParts = kDelta ? 2 : 1;
+    turn_values(d, m_.E_dZ, 2 * kTokens, size_.panels, kParts * kTokens, m_.turned_E_dZ);
+    if constexpr (kDelta)
+      turn_values(d, m_.E_dZ + kPanel, 2 * kTokens, size_.panels, kParts * kTokens, m_.turned_E_dZ + kTokens);
+    turn_values(d, chunk.U, kTokens, size_.panels, kTokens, m_.turned_U);
+    multiply_state<kParts>(d, chunk.start, size_, m_.turned_E_dZ, count, m_.dQd_dN);
+    multiply_state<1>(d, m_.dS, size_, m_.turned_U, count, m_.dKr);
     for (std::size_t k = 0; k < size_.channels; k += 4) {
-      const PanelRows S{chunk.start + k * kWidth, size_.panel}, dS{m_.dS + k * kWidth, size_.panel};
-      dot_rows(d, E, S, size_.panels, count, m_.dQd_dN + k, size_.row);
-      if constexpr (kDelta)
-        dot_rows(d, dZ, S, size_.panels, count, row_at(m_.dQd_dN, kTokens, size_.row) + k, size_.row);
-      dot_rows(d, U, dS, size_.panels, count, m_.dKr + k, size_.row);
-      dot_pairs(d, S, dS, size_.panels, m_.state_shares + k);
+      dot_pairs(d, {chunk.start + k * kWidth, size_.panel}, {m_.dS + k * kWidth, size_.panel}, size_.panels,
+                m_.state_shares + k);
     }
   }
 

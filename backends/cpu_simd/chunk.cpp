@@ -57,6 +57,7 @@
 #include "backends/cpu_simd/carver.h"
 #include "backends/cpu_simd/denormals.h"
 #include "backends/cpu_simd/kernels.h"
+#include "backends/cpu_simd/prefetch.h"
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "backends/cpu_simd/inputs-inl.h"
 #include "backends/cpu_simd/state_blocks-inl.h"
@@ -561,52 +562,27 @@ HWY_NOINLINE void make_exact_operands(DF d, const Tokens& t, const Gates& gates,
 
 // ---- Products of a chunk with the columns of a panel
 
-// Brings the rows that the next chunk reads, and those of `o` that this one writes, to L2, spread over the
-// tiles.
-class RowPrefetch {
- public:
-  RowPrefetch(const Head& head, std::size_t K, std::size_t first_column, std::size_t last_column,
-              std::int64_t token, int steps)
-      : head_(head), steps_(steps) {
-    const std::int64_t next = token + kChunk, after = next + kChunk;
-    streams_[0] = {head.q.row, head.q.step, K * size_of(head.q.dtype), next};
-    streams_[1] = {head.k.row, head.k.step, K * size_of(head.k.dtype), next};
-    const std::size_t v_size = size_of(head.v.dtype), o_size = size_of(head.o_dtype);
-    streams_[2] = {head.v.row + first_column * v_size, head.v.step, (last_column - first_column) * v_size,
-                   next};
-    streams_[3] = {head.g.row, head.g.step, head.gates * size_of(head.g.dtype), after};
-    streams_[4] = {head.o + first_column * o_size, head.o_step, (last_column - first_column) * o_size, token};
-  }
-
-  HWY_INLINE void advance() {
-    constexpr int kRows = kStreams * kChunk;
-    for (const int end = ++calls_ * kRows / steps_; at_ < end; ++at_) {
-      const Stream& stream = streams_[at_ % kStreams];
-      const std::int64_t token = stream.token + at_ / kStreams;
-      if (token >= head_.tokens) continue;
-      const std::byte* row = stream.row + token * stream.step;
-      for (std::size_t i = 0; i < stream.bytes; i += 64) __builtin_prefetch(row + i, 0, 2);
-    }
-  }
-
- private:
-  static constexpr int kStreams = 5;
-  struct Stream {
-    const std::byte* row;
-    std::ptrdiff_t step;
-    std::size_t bytes;
-    std::int64_t token;
-  };
-  const Head& head_;
-  Stream streams_[kStreams];
-  int steps_, calls_ = 0, at_ = 0;
-};
+// The rows that the next chunk reads, and those of `o` that this one writes; gates are read a chunk earlier.
+using ChunkPrefetch = RowPrefetch<kChunk, 5>;
+ChunkPrefetch prefetch_rows(const Head& head, std::size_t K, std::size_t first_column, std::size_t last_column,
+                            std::int64_t token, int steps) {
+  const std::int64_t next = token + kChunk, after = next + kChunk;
+  const std::size_t v_size = size_of(head.v.dtype), o_size = size_of(head.o_dtype);
+  const std::size_t columns = last_column - first_column;
+  return ChunkPrefetch(
+      {{{head.q.row, head.q.step, K * size_of(head.q.dtype), next, head.tokens},
+        {head.k.row, head.k.step, K * size_of(head.k.dtype), next, head.tokens},
+        {head.v.row + first_column * v_size, head.v.step, columns * v_size, next, head.tokens},
+        {head.g.row, head.g.step, head.gates * size_of(head.g.dtype), after, head.tokens},
+        {head.o + first_column * o_size, head.o_step, columns * o_size, token, head.tokens}}},
+      steps);
+}
 
 constexpr int kPanelSteps = 2 * (kChunk / kTileRows) + 1;
 
 // With the additive rule U is V.
 template <int kVectors>
-HWY_NOINLINE void run_panel(DF d, Workspace& w, bool delta, std::size_t column, RowPrefetch& prefetch) {
+HWY_NOINLINE void run_panel(DF d, Workspace& w, bool delta, std::size_t column, ChunkPrefetch& prefetch) {
   float* state = w.state + w.channels * column;
   const float* values = w.values + kChunk * column;
   const float* u = delta ? w.u : values;
@@ -762,8 +738,8 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
         widen_rows(d, gates, t.count, w.channels);
         make_exact_operands(d, t, gates, unit, next, w);
       }
-      RowPrefetch prefetch(head, K, first_column, last_column, first,
-                           static_cast<int>(last_panel - first_panel) * kPanelSteps);
+      ChunkPrefetch prefetch = prefetch_rows(head, K, first_column, last_column, first,
+                                             static_cast<int>(last_panel - first_panel) * kPanelSteps);
       for (std::size_t p = first_panel; p < last_panel; ++p) {
         const Panel panel = panels.at(p);
         switch (panel.vectors) {

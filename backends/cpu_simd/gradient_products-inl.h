@@ -226,6 +226,73 @@ HWY_INLINE void dot_rows(DF d, const PanelRows& left, const PanelRows& right, st
   }
 }
 
+// Products of a state's rows with tokens, along values. Tokens are turned, [columns][tokens], so that vectors run
+// along them; the state's numbers are the scalars.
+template <int kLane, int kVectors>
+HWY_INLINE void add_column(DF d, Tile<kTileRows, kVectors>& tile, const Quad (&state)[kTileRows],
+                           const float* HWY_RESTRICT turned) {
+  VF tokens[kVectors];
+  FLA_UNROLL for (int n = 0; n < kVectors; ++n) tokens[n] = hn::Load(d, turned + n * kLanes);
+  FLA_UNROLL for (int k = 0; k < kTileRows; ++k) {
+    const VF scalar = broadcast<kLane>(d, state[k]);
+    FLA_UNROLL for (int n = 0; n < kVectors; ++n) tile[k][n] = hn::MulAdd(tokens[n], scalar, tile[k][n]);
+  }
+}
+
+// to[t * to_row + k] = row k of the state times token t, k < kTileRows and t < kVectors * kLanes.
+template <int kVectors>
+HWY_INLINE void channel_tile(DF d, const float* HWY_RESTRICT state, const Sizes& size,
+                             const float* HWY_RESTRICT turned, std::size_t tokens, float* HWY_RESTRICT to) {
+  Tile<kTileRows, kVectors> tile;
+  FLA_UNROLL for (int k = 0; k < kTileRows; ++k) {
+    FLA_UNROLL for (int n = 0; n < kVectors; ++n) tile[k][n] = hn::Zero(d);
+  }
+  for (std::size_t p = 0; p < size.panels; ++p, state += size.panel) {
+    for (std::size_t v = 0; v < kWidth; v += 4, turned += 4 * tokens) {
+      Quad quads[kTileRows];
+      FLA_UNROLL for (int k = 0; k < kTileRows; ++k) quads[k] = load_quad(d, state + k * kWidth + v);
+      add_column<0, kVectors>(d, tile, quads, turned);
+      add_column<1, kVectors>(d, tile, quads, turned + tokens);
+      add_column<2, kVectors>(d, tile, quads, turned + 2 * tokens);
+      add_column<3, kVectors>(d, tile, quads, turned + 3 * tokens);
+    }
+  }
+  FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
+    FLA_UNROLL for (int k = 0; k < kTileRows; k += 4) {
+      store_transposed(d, tile[k][n], tile[k + 1][n], tile[k + 2][n], tile[k + 3][n],
+                       to + static_cast<std::size_t>(n * kLanes) * size.row + k, size.row);
+    }
+  }
+}
+
+// The same for all channels and kParts times kTokens tokens, of each part those before `count`.
+template <int kParts>
+HWY_NOINLINE void multiply_state(DF d, const float* HWY_RESTRICT state, const Sizes& size,
+                                 const float* HWY_RESTRICT turned, int count, float* HWY_RESTRICT to) {
+  constexpr int kAll = kParts * kTokens, kVectors = kAll < 2 * kLanes ? 1 : 2, kStep = kVectors * kLanes;
+  for (std::size_t k = 0; k < size.channels; k += kTileRows) {
+    for (int t = 0; t < kAll; t += kStep) {
+      if (kStep <= kTokens && t % kTokens >= count) continue;
+      channel_tile<kVectors>(d, state + k * kWidth, size, turned + t, kAll,
+                             to + static_cast<std::size_t>(t) * size.row + k);
+    }
+  }
+}
+
+// Rows in panels, [panel][rows][kWidth], from row `first` on, as turned ones, `tokens` floats apart.
+HWY_NOINLINE void turn_values(DF d, const float* HWY_RESTRICT from, std::size_t rows, std::size_t panels,
+                              std::size_t tokens, float* HWY_RESTRICT to) {
+  for (std::size_t p = 0; p < panels; ++p, from += rows * kWidth) {
+    for (std::size_t v = 0; v < kWidth; v += kLanes, to += kLanes * tokens) {
+      for (std::size_t i = 0; i < kTokens; i += 4) {
+        const float* const row = from + i * kWidth + v;
+        store_transposed(d, hn::Load(d, row), hn::Load(d, row + kWidth), hn::Load(d, row + 2 * kWidth),
+                         hn::Load(d, row + 3 * kWidth), to + i, tokens);
+      }
+    }
+  }
+}
+
 // to[i] = left row i times right row i, i < 4.
 HWY_INLINE void dot_pairs(DF d, const PanelRows& left, const PanelRows& right, std::size_t panels,
                           float* HWY_RESTRICT to) {
