@@ -68,7 +68,7 @@ struct GradientMemory {
   float* operand;                           // [channels][kTokens]
   float *turned, *dM, *dL;                  // [kTokens][kTokens]
   float *E_dZ, *dY;                         // [panel][2 kTokens][kWidth], [panel][kTokens][kWidth]
-  float *turned_E_dZ, *turned_U;  // [columns][2 kTokens], [columns][kTokens]
+  float *turned_E_dZ, *turned_U;            // [columns][2 kTokens], [columns][kTokens]
   float *dS, *gamma, *state_shares, *ones, *zeros, *bias;
   float *row, *gate_row, *pairs, *M_sums, *L_sums, *dbeta, *q_factor, *k_factor;
   std::size_t chunk_floats;
@@ -343,11 +343,10 @@ class HeadGradients {
     decay_forwards(d, m_, chunk.decay);
     float* values = kDelta ? chunk.Z : chunk.U;
     read_values(d, head_.v, first, count, 1.f, kTokens, values);
-    RowPrefetch<kTokens, 4> prefetch({{stream(head_.q, size_.K, first + kTokens),
-                                       stream(head_.k, size_.K, first + kTokens),
-                                       stream(head_.v, size_.V, first + kTokens),
-                                       stream(head_.g, head_.gates, first + kTokens)}},
-                                     static_cast<int>(size_.panels));
+    RowPrefetch<kTokens, 4> prefetch(
+        {{stream(head_.q, size_.K, first + kTokens), stream(head_.k, size_.K, first + kTokens),
+          stream(head_.v, size_.V, first + kTokens), stream(head_.g, head_.gates, first + kTokens)}},
+        static_cast<int>(size_.panels));
     for (std::size_t p = 0; p < size_.panels; ++p) {
       prefetch.advance();
       const std::size_t at = p * kTokens * kWidth;
@@ -429,9 +428,9 @@ class HeadGradients {
     decay_backwards(d, m_, chunk.decay);
     const std::int64_t before = first >= kTokens ? first - kTokens : head_.tokens;
     RowPrefetch<kTokens, 7> prefetch(
-        {{stream(head_.q, size_.K, before), stream(head_.k, size_.K, before), stream(to_.do_, size_.V, before),
-          stream(to_.dq, size_.K, first), stream(to_.dk, size_.K, first), stream(to_.dv, size_.V, first),
-          stream(to_.dg, head_.gates, first)}},
+        {{stream(head_.q, size_.K, before), stream(head_.k, size_.K, before),
+          stream(to_.do_, size_.V, before), stream(to_.dq, size_.K, first), stream(to_.dk, size_.K, first),
+          stream(to_.dv, size_.V, first), stream(to_.dg, head_.gates, first)}},
         static_cast<int>(size_.panels));
     for (std::size_t p = 0; p < size_.panels; ++p) {
       prefetch.advance();

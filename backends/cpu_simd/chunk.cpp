@@ -564,8 +564,8 @@ HWY_NOINLINE void make_exact_operands(DF d, const Tokens& t, const Gates& gates,
 
 // The rows that the next chunk reads, and those of `o` that this one writes; gates are read a chunk earlier.
 using ChunkPrefetch = RowPrefetch<kChunk, 5>;
-ChunkPrefetch prefetch_rows(const Head& head, std::size_t K, std::size_t first_column, std::size_t last_column,
-                            std::int64_t token, int steps) {
+ChunkPrefetch prefetch_rows(const Head& head, std::size_t K, std::size_t first_column,
+                            std::size_t last_column, std::int64_t token, int steps) {
   const std::int64_t next = token + kChunk, after = next + kChunk;
   const std::size_t v_size = size_of(head.v.dtype), o_size = size_of(head.o_dtype);
   const std::size_t columns = last_column - first_column;

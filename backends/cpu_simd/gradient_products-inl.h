@@ -226,8 +226,8 @@ HWY_INLINE void dot_rows(DF d, const PanelRows& left, const PanelRows& right, st
   }
 }
 
-// Products of a state's rows with tokens, along values. Tokens are turned, [columns][tokens], so that vectors run
-// along them; the state's numbers are the scalars.
+// Products of a state's rows with tokens, along values. Tokens are turned, [columns][tokens], so that vectors
+// run along them; the state's numbers are the scalars.
 template <int kLane, int kVectors>
 HWY_INLINE void add_column(DF d, Tile<kTileRows, kVectors>& tile, const Quad (&state)[kTileRows],
                            const float* HWY_RESTRICT turned) {
@@ -296,19 +296,22 @@ HWY_NOINLINE void turn_values(DF d, const float* HWY_RESTRICT from, std::size_t 
 // to[i] = left row i times right row i, i < 4.
 HWY_INLINE void dot_pairs(DF d, const PanelRows& left, const PanelRows& right, std::size_t panels,
                           float* HWY_RESTRICT to) {
-  VF sums[4];
-  FLA_UNROLL for (int i = 0; i < 4; ++i) sums[i] = hn::Zero(d);
+  Tile<4, kPanelVectors> sums;
+  FLA_UNROLL for (int i = 0; i < 4; ++i) {
+    FLA_UNROLL for (int n = 0; n < kPanelVectors; ++n) sums[i][n] = hn::Zero(d);
+  }
   const float* HWY_RESTRICT l = left.first;
   const float* HWY_RESTRICT r = right.first;
   for (std::size_t p = 0; p < panels; ++p, l += left.panel, r += right.panel) {
-    FLA_UNROLL for (int n = 0; n < kPanelVectors; ++n) {
-      FLA_UNROLL for (int i = 0; i < 4; ++i) {
+    FLA_UNROLL for (int i = 0; i < 4; ++i) {
+      FLA_UNROLL for (int n = 0; n < kPanelVectors; ++n) {
         const std::size_t at = static_cast<std::size_t>(i) * kWidth + static_cast<std::size_t>(n) * kLanes;
-        sums[i] = hn::MulAdd(hn::Load(d, l + at), hn::Load(d, r + at), sums[i]);
+        sums[i][n] = hn::MulAdd(hn::Load(d, l + at), hn::Load(d, r + at), sums[i][n]);
       }
     }
   }
-  hn::StoreU(sums_of_lanes(d, sums[0], sums[1], sums[2], sums[3]), D4(), to);
+  FLA_UNROLL for (int i = 0; i < 4; ++i) sums[i][0] = hn::Add(sums[i][0], sums[i][1]);
+  hn::StoreU(sums_of_lanes(d, sums[0][0], sums[1][0], sums[2][0], sums[3][0]), D4(), to);
 }
 
 }  // namespace HWY_NAMESPACE
