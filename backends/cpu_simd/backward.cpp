@@ -40,6 +40,7 @@
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "backends/cpu_simd/gradient_pairs-inl.h"
 #include "backends/cpu_simd/gradient_products-inl.h"
+#include "backends/cpu_simd/gradient_token_pairs-inl.h"
 #include "backends/cpu_simd/inputs-inl.h"
 #include "backends/cpu_simd/state_blocks-inl.h"
 
@@ -70,7 +71,7 @@ struct GradientMemory {
   float *E_dZ, *dY;                         // [panel][2 kTokens][kWidth], [panel][kTokens][kWidth]
   float *turned_E_dZ, *turned_U;            // [columns][2 kTokens], [columns][kTokens]
   float *dS, *gamma, *state_shares, *ones, *zeros, *bias;
-  float *row, *gate_row, *pairs, *M_sums, *L_sums, *dbeta, *q_factor, *k_factor;
+  float *row, *gate_row, *pairs, *M_sums, *L_sums, *dbeta, *dg_shares, *q_factor, *k_factor;
   std::size_t chunk_floats;
 
   GradientMemory(Carver& carver, const RecurrenceCall& call, std::int64_t tokens) : size(call.K, call.V) {
@@ -84,7 +85,8 @@ struct GradientMemory {
     for (float** to : {&q, &k, &l, &F, &G, &Kr, &dKr, &dq, &dk, &dg, &dl}) *to = carver.take(rows);
     for (float** to : {&Qd_N, &dQd_dN}) *to = carver.take(2 * rows);
     operand = carver.take(C * size.channels);
-    for (float** to : {&turned, &dM, &dL}) *to = carver.take(C * C);
+    for (float** to : {&dM, &dL}) *to = carver.take(C * C);
+    turned = carver.take(2 * C * C);
     E_dZ = carver.take(2 * C * size.columns);
     dY = carver.take(C * size.columns);
     turned_E_dZ = carver.take(2 * C * size.columns);
@@ -95,7 +97,7 @@ struct GradientMemory {
       *to = carver.take(widest);
     pairs = carver.take(C * kRun * 2 * kLanes);
     for (float** to : {&M_sums, &L_sums}) *to = carver.take(PairSums::kFloats);
-    for (float** to : {&dbeta, &q_factor, &k_factor}) *to = carver.take(C);
+    for (float** to : {&dbeta, &dg_shares, &q_factor, &k_factor}) *to = carver.take(C);
     if (!kept) return;
     std::fill_n(ones, widest, 1.f);
     std::fill_n(zeros, widest, 0.f);
@@ -273,6 +275,7 @@ class HeadGradients {
         m_(memory),
         size_(memory.size),
         reader_{call_, head_, size_.K, size_.channels, bias_row(head_, size_.K, size_.channels, memory.bias)},
+        one_gate_(call_.gate_kind != GateKind::channel),
         first_of_group_(value_head % call_.group == 0),
         last_of_group_((value_head + 1) % call_.group == 0) {}
 
@@ -339,7 +342,11 @@ class HeadGradients {
     read_keys<kDelta>(first, count, chunk.beta);
     read_decays(first, count, chunk.decay);
     const TokenRows tokens{m_.q, m_.k, m_.l, chunk.decay, size_.row, count};
-    pair_up<kDelta>(d, tokens, size_.channels, {m_.M_sums, m_.L_sums}, chunk.M, chunk.L, m_.turned);
+    if (one_gate_) {
+      pair_up_tokens<kDelta>(d, tokens, size_.channels, chunk.M, m_.turned + kPairs, chunk.L, m_.turned);
+    } else {
+      pair_up<kDelta>(d, tokens, size_.channels, {m_.M_sums, m_.L_sums}, chunk.M, chunk.L, m_.turned);
+    }
     decay_forwards(d, m_, chunk.decay);
     float* values = kDelta ? chunk.Z : chunk.U;
     read_values(d, head_.v, first, count, 1.f, kTokens, values);
@@ -395,14 +402,16 @@ class HeadGradients {
   void read_decays(std::int64_t first, int count, float* to) const {
     const DF d;
     const VF unit = hn::Set(d, reader_.gate_unit());
+    const std::size_t width = one_gate_ ? 2 * kLanes : size_.channels;
     for (int i = 0; i < count; ++i) {
-      const float* gates = reader_.gate_row(first + i, m_.gate_row, size_.channels);
+      const float* gates = reader_.gate_row(first + i, m_.gate_row, width);
       float* decay = row_at(to, i, size_.row);
-      for (std::size_t c = 0; c < size_.channels; c += 2 * kLanes) {
+      for (std::size_t c = 0; c < width; c += 2 * kLanes) {
         VF z[2] = {hn::Mul(unit, hn::LoadU(d, gates + c)), hn::Mul(unit, hn::LoadU(d, gates + c + kLanes))};
         exp2<2>(d, z);
         store_two(d, z, decay + c);
       }
+      std::fill(decay + width, decay + size_.channels, decay[0]);
     }
     for (int i = count; i < kTokens; ++i) std::fill_n(row_at(to, i, size_.row), size_.channels, 1.f);
   }
@@ -448,9 +457,13 @@ class HeadGradients {
     }
     go_through_decays<kDelta>(d, m_, count);
     const TokenRows tokens{m_.q, m_.k, m_.l, chunk.decay, size_.row, count};
-    for (std::size_t c = 0; c < size_.channels; c += 2 * kLanes) {
-      add_pair_gradients<kDelta>(d, tokens, m_.dM, m_.dL, c, m_.zeros, {m_.dq, m_.dk, m_.dg, m_.dl},
-                                 m_.pairs);
+    const PairGradients pairs{m_.dq, m_.dk, m_.dg, m_.dl};
+    if (one_gate_) {
+      add_token_pair_gradients<kDelta>(d, tokens, size_.channels, chunk.M, chunk.L, m_.dM, m_.dL, m_.turned,
+                                       pairs, m_.dg_shares);
+    }
+    for (std::size_t c = 0; !one_gate_ && c < size_.channels; c += 2 * kLanes) {
+      add_pair_gradients<kDelta>(d, tokens, m_.dM, m_.dL, c, m_.zeros, pairs, m_.pairs);
     }
     if constexpr (kDelta) go_through_beta(d, chunk.beta, count);
     store<kDelta>(first, count, chunk.beta);
@@ -460,31 +473,30 @@ class HeadGradients {
   template <bool kDelta>
   void multiply_tokens(DF d, const KeptChunk& chunk, int count) const {
     constexpr std::size_t kPanel = kTokens * kWidth;
-    for (int j = 0; j < count; j += 4) {
-      const std::size_t at = static_cast<std::size_t>(j) * kWidth;
-      const PanelRows U{chunk.U + at, kPanel};
-      float* const to = m_.dM + j * kTokens + j;
-      dot_rows(d, {m_.E_dZ + at, 2 * kPanel}, U, size_.panels, count - j, to, kTokens);
-      if constexpr (!kDelta) continue;
-      dot_rows(d, {m_.dY + at, kPanel}, U, size_.panels, count - j, m_.dL + j * kTokens + j, kTokens);
-      dot_pairs(d, {m_.dY + at, kPanel}, {chunk.Z + at, kPanel}, size_.panels, m_.dbeta + j);
-    }
+    const PanelRows E{m_.E_dZ, 2 * kPanel}, dY{m_.dY, kPanel}, U{chunk.U, kPanel}, Z{chunk.Z, kPanel};
+    dot_lower(d, E, U, size_.panels, count, m_.dM);
+    if constexpr (!kDelta) return;
+    dot_lower(d, dY, U, size_.panels, count, m_.dL);
+    for (int i = 0; i < count; i += 4) dot_pairs(d, dY.from(i), Z.from(i), size_.panels, m_.dbeta + i);
   }
 
   // dQd, dN, dKr and, of gamma, the products of a channel's rows in S and dS.
   template <bool kDelta>
-  void multiply_states(DF d, const KeptChunk& chunk, int count) const {
+  HWY_NOINLINE void multiply_states(DF d, const KeptChunk& chunk, int count) const {
     constexpr std::size_t kPanel = kTokens * kWidth;
     constexpr int kParts = kDelta ? 2 : 1;
     turn_values(d, m_.E_dZ, 2 * kTokens, size_.panels, kParts * kTokens, m_.turned_E_dZ);
     if constexpr (kDelta)
       turn_values(d, m_.E_dZ + kPanel, 2 * kTokens, size_.panels, kParts * kTokens, m_.turned_E_dZ + kTokens);
     turn_values(d, chunk.U, kTokens, size_.panels, kTokens, m_.turned_U);
-    multiply_state<kParts>(d, chunk.start, size_, m_.turned_E_dZ, count, m_.dQd_dN);
-    multiply_state<1>(d, m_.dS, size_, m_.turned_U, count, m_.dKr);
-    for (std::size_t k = 0; k < size_.channels; k += 4) {
-      dot_pairs(d, {chunk.start + k * kWidth, size_.panel}, {m_.dS + k * kWidth, size_.panel}, size_.panels,
-                m_.state_shares + k);
+    for (std::size_t k = 0; k < size_.channels; k += kTileRows) {
+      const float *S = chunk.start + k * kWidth, *dS = m_.dS + k * kWidth;
+      multiply_channels<kParts>(d, S, size_, m_.turned_E_dZ, count, m_.dQd_dN + k);
+      multiply_channels<1>(d, dS, size_, m_.turned_U, count, m_.dKr + k);
+      for (int i = 0; i < kTileRows; i += 4) {
+        dot_pairs(d, PanelRows{S, size_.panel}.from(i), PanelRows{dS, size_.panel}.from(i), size_.panels,
+                  m_.state_shares + k + i);
+      }
     }
   }
 
@@ -516,7 +528,7 @@ class HeadGradients {
         store_row(m_.row, to_.dv.dtype, size_.V, to_.dv.at(token));
       }
       if (kDelta && to_.dbeta.row) store_beta(token, m_.dbeta[i], beta[i]);
-      if (head_.gates > 0) store_gate(d, token, row_at(m_.dg, i, size_.row));
+      if (head_.gates > 0) store_gate(d, token, i);
     }
   }
 
@@ -553,13 +565,14 @@ class HeadGradients {
     store_row(&gradient, to_.dbeta.dtype, 1, to_.dbeta.at(token));
   }
 
-  void store_gate(DF d, std::int64_t token, float* dg) const {
+  void store_gate(DF d, std::int64_t token, int i) const {
+    float* dg = row_at(m_.dg, i, size_.row);
     if (call_.gate_kind == GateKind::channel) {
       if (call_.gate != Gate::given) go_through_gates(d, token, dg);
       if (to_.dg.row) store_row(dg, to_.dg.dtype, size_.K, to_.dg.at(token));
       return;
     }
-    float sum = dot_row(d, dg, m_.ones, size_.channels);
+    float sum = dot_row(d, dg, m_.ones, size_.channels) + m_.dg_shares[i];
     if (call_.gate_kind == GateKind::head) {
       *sums_.gamma += static_cast<double>(sum);
       return;
@@ -612,6 +625,7 @@ class HeadGradients {
   GradientMemory& m_;
   const Sizes& size_;
   TokenReader reader_;
+  bool one_gate_;  // for all channels
   bool first_of_group_, last_of_group_;
 };
 

@@ -69,16 +69,16 @@ HWY_INLINE void add_later_row(DF d, PanelTile& tile, const Quad (&left)[kTileRow
 }
 template <int kFrom>
 HWY_INLINE void add_later_rows(DF d, PanelTile& tile, const float* HWY_RESTRICT left,
-                               const float* HWY_RESTRICT right) {
+                               const float* HWY_RESTRICT right, std::size_t right_row) {
   if constexpr (kFrom < kTileRows) {
     Quad scalars[kTileRows / 4];
     load_quads(d, left + kFrom * kTokens, scalars);
     VF vectors[kPanelVectors];
     FLA_UNROLL for (int n = 0; n < kPanelVectors; ++n) {
-      vectors[n] = hn::Load(d, right + kFrom * kWidth + n * kLanes);
+      vectors[n] = hn::Load(d, right + kFrom * right_row + n * kLanes);
     }
     add_later_row<kFrom, 0>(d, tile, scalars, vectors);
-    add_later_rows<kFrom + 1>(d, tile, left, right);
+    add_later_rows<kFrom + 1>(d, tile, left, right, right_row);
   }
 }
 
@@ -165,7 +165,7 @@ HWY_NOINLINE void solve_value_gradients(DF d, const float* HWY_RESTRICT operand,
     if (first < count) {
       add_product(d, tile, operand + first, kTokens, dS, kWidth, channels);
       add_product(d, tile, M + next * kTokens + first, kTokens, E + next * kWidth, kWidth, later);
-      add_later_rows<0>(d, tile, M + first * kTokens + first, E + first * kWidth);
+      add_later_rows<0>(d, tile, M + first * kTokens + first, E + first * kWidth, kWidth);
       FLA_UNROLL for (int i = 0; i < kTileRows; ++i) {
         if (first + i >= count) {
           FLA_UNROLL for (int n = 0; n < kPanelVectors; ++n) tile[i][n] = hn::Zero(d);
@@ -186,10 +186,13 @@ HWY_NOINLINE void solve_value_gradients(DF d, const float* HWY_RESTRICT operand,
 
 // ---- All panels: products along values
 
-// Rows of values, or of a state.
+// Rows of values or of a state, in panels; or rows of channels, whose panels are kWidth channels.
 struct PanelRows {
-  const float* first;  // of panel 0
-  std::size_t panel;   // floats from a panel to the next
+  const float* first;        // of panel 0
+  std::size_t panel;         // floats from a panel to the next
+  std::size_t row = kWidth;  // and from a row to the next
+
+  PanelRows from(int i) const { return {first + static_cast<std::size_t>(i) * row, panel, row}; }
 };
 
 // to[i * to_row + 0..3] = left row i times right rows 0..3, i < kDotRows.
@@ -204,9 +207,9 @@ HWY_INLINE void dot_tile(DF d, const PanelRows& left, const PanelRows& right, st
   for (std::size_t p = 0; p < panels; ++p, l += left.panel, r += right.panel) {
     FLA_UNROLL for (int n = 0; n < kPanelVectors; ++n) {
       VF rights[4];
-      FLA_UNROLL for (int j = 0; j < 4; ++j) rights[j] = hn::Load(d, r + j * kWidth + n * kLanes);
+      FLA_UNROLL for (int j = 0; j < 4; ++j) rights[j] = hn::Load(d, r + j * right.row + n * kLanes);
       FLA_UNROLL for (int i = 0; i < kDotRows; ++i) {
-        const VF lefts = hn::Load(d, l + i * kWidth + n * kLanes);
+        const VF lefts = hn::Load(d, l + i * left.row + n * kLanes);
         FLA_UNROLL for (int j = 0; j < 4; ++j) tile[i][j] = hn::MulAdd(lefts, rights[j], tile[i][j]);
       }
     }
@@ -221,9 +224,15 @@ HWY_INLINE void dot_tile(DF d, const PanelRows& left, const PanelRows& right, st
 HWY_INLINE void dot_rows(DF d, const PanelRows& left, const PanelRows& right, std::size_t panels, int count,
                          float* HWY_RESTRICT to, std::size_t to_row) {
   for (int i = 0; i < count; i += kDotRows) {
-    dot_tile(d, {left.first + static_cast<std::size_t>(i) * kWidth, left.panel}, right, panels,
-             to + static_cast<std::size_t>(i) * to_row, to_row);
+    dot_tile(d, left.from(i), right, panels, to + static_cast<std::size_t>(i) * to_row, to_row);
   }
+}
+
+// to[i * kTokens + j] = left row i times right row j, j <= i < count, and some more.
+HWY_INLINE void dot_lower(DF d, const PanelRows& left, const PanelRows& right, std::size_t panels, int count,
+                          float* HWY_RESTRICT to) {
+  for (int j = 0; j < count; j += 4)
+    dot_rows(d, left.from(j), right.from(j), panels, count - j, to + j * kTokens + j, kTokens);
 }
 
 // Products of a state's rows with tokens, along values. Tokens are turned, [columns][tokens], so that vectors
@@ -265,17 +274,14 @@ HWY_INLINE void channel_tile(DF d, const float* HWY_RESTRICT state, const Sizes&
   }
 }
 
-// The same for all channels and kParts times kTokens tokens, of each part those before `count`.
+// The same for kParts times kTokens tokens, of each part those before `count`.
 template <int kParts>
-HWY_NOINLINE void multiply_state(DF d, const float* HWY_RESTRICT state, const Sizes& size,
-                                 const float* HWY_RESTRICT turned, int count, float* HWY_RESTRICT to) {
+HWY_INLINE void multiply_channels(DF d, const float* HWY_RESTRICT state, const Sizes& size,
+                                  const float* HWY_RESTRICT turned, int count, float* HWY_RESTRICT to) {
   constexpr int kAll = kParts * kTokens, kVectors = kAll < 2 * kLanes ? 1 : 2, kStep = kVectors * kLanes;
-  for (std::size_t k = 0; k < size.channels; k += kTileRows) {
-    for (int t = 0; t < kAll; t += kStep) {
-      if (kStep <= kTokens && t % kTokens >= count) continue;
-      channel_tile<kVectors>(d, state + k * kWidth, size, turned + t, kAll,
-                             to + static_cast<std::size_t>(t) * size.row + k);
-    }
+  for (int t = 0; t < kAll; t += kStep) {
+    if (kStep <= kTokens && t % kTokens >= count) continue;
+    channel_tile<kVectors>(d, state, size, turned + t, kAll, to + static_cast<std::size_t>(t) * size.row);
   }
 }
 
