@@ -29,15 +29,14 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
-#include "backends/cpu_simd/carver.h"
 #include "backends/cpu_simd/denormals.h"
 #include "backends/cpu_simd/kernels.h"
 #include "backends/cpu_simd/prefetch.h"
-#include "fla/ops/common/gate.h"
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "backends/cpu_simd/gradient_decays-inl.h"
+#include "backends/cpu_simd/gradient_memory-inl.h"
 #include "backends/cpu_simd/gradient_pairs-inl.h"
 #include "backends/cpu_simd/gradient_products-inl.h"
 #include "backends/cpu_simd/gradient_token_pairs-inl.h"
@@ -48,219 +47,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fla::cpu_simd {
 namespace HWY_NAMESPACE {
 
-constexpr std::int64_t kStretch = 512;
-static_assert(kStretch % kTokens == 0);
-
-std::int64_t stretches_of(std::int64_t tokens) { return (tokens + kStretch - 1) / kStretch; }
-
-// ---- Working memory
-
-struct KeptChunk {
-  float *start, *decay, *M, *L, *U, *Z, *beta;
-};
-
-struct GradientMemory {
-  Sizes size;
-  float *kept, *kept_states;                // of stretches
-  float *q_sums, *k_sums;                   // [tokens][row], of a group of value heads
-  float *q, *k, *l;                         // [kTokens][row]
-  float *F, *G, *Qd_N, *Kr;                 // the same; Qd_N has twice as many rows
-  float *dQd_dN, *dKr, *dq, *dk, *dg, *dl;  // the same
-  float* operand;                           // [channels][kTokens]
-  float *turned, *dM, *dL;                  // [kTokens][kTokens]
-  float *E_dZ, *dY;                         // [panel][2 kTokens][kWidth], [panel][kTokens][kWidth]
-  float *turned_E_dZ, *turned_U;            // [columns][2 kTokens], [columns][kTokens]
-  float *dS, *gamma, *state_shares, *ones, *zeros, *bias;
-  float *row, *gate_row, *pairs, *M_sums, *L_sums, *dbeta, *dg_shares, *q_factor, *k_factor;
-  std::size_t chunk_floats;
-
-  GradientMemory(Carver& carver, const RecurrenceCall& call, std::int64_t tokens) : size(call.K, call.V) {
-    constexpr std::size_t C = kTokens;
-    const std::size_t rows = C * size.row;
-    chunk_floats = kept_floats();
-    kept = carver.take(static_cast<std::size_t>(chunks_of(tokens)) * chunk_floats);
-    kept_states = carver.take(static_cast<std::size_t>(stretches_of(tokens)) * size.state);
-    const std::size_t sums = call.group > 1 ? static_cast<std::size_t>(tokens) * size.row : 0;
-    for (float** to : {&q_sums, &k_sums}) *to = carver.take(sums);
-    for (float** to : {&q, &k, &l, &F, &G, &Kr, &dKr, &dq, &dk, &dg, &dl}) *to = carver.take(rows);
-    for (float** to : {&Qd_N, &dQd_dN}) *to = carver.take(2 * rows);
-    operand = carver.take(C * size.channels);
-    for (float** to : {&dM, &dL}) *to = carver.take(C * C);
-    turned = carver.take(2 * C * C);
-    E_dZ = carver.take(2 * C * size.columns);
-    dY = carver.take(C * size.columns);
-    turned_E_dZ = carver.take(2 * C * size.columns);
-    turned_U = carver.take(C * size.columns);
-    dS = carver.take(size.state);
-    const std::size_t widest = std::max(size.row, size.columns);
-    for (float** to : {&gamma, &state_shares, &ones, &zeros, &bias, &row, &gate_row})
-      *to = carver.take(widest);
-    pairs = carver.take(C * kRun * 2 * kLanes);
-    for (float** to : {&M_sums, &L_sums}) *to = carver.take(PairSums::kFloats);
-    for (float** to : {&dbeta, &dg_shares, &q_factor, &k_factor}) *to = carver.take(C);
-    if (!kept) return;
-    std::fill_n(ones, widest, 1.f);
-    std::fill_n(zeros, widest, 0.f);
-  }
-
-  KeptChunk chunk(std::int64_t i) const {
-    Carver carver(kept + static_cast<std::size_t>(i) * chunk_floats);
-    return take_chunk(carver);
-  }
-
- private:
-  static std::int64_t chunks_of(std::int64_t tokens) {
-    return (std::min(tokens, kStretch) + kTokens - 1) / kTokens + 1;  // and one for the state behind the last
-  }
-  std::size_t kept_floats() const {
-    Carver carver(nullptr);
-    take_chunk(carver);
-    return carver.used();
-  }
-  KeptChunk take_chunk(Carver& carver) const {
-    constexpr std::size_t C = kTokens;
-    KeptChunk chunk;
-    chunk.start = carver.take(size.state);
-    chunk.decay = carver.take(C * size.row);
-    for (float** to : {&chunk.M, &chunk.L}) *to = carver.take(C * C);
-    for (float** to : {&chunk.U, &chunk.Z}) *to = carver.take(C * size.columns);
-    chunk.beta = carver.take(C);
-    return chunk;
-  }
-};
-
-// ---- Rows
-
-HWY_INLINE float* row_at(float* rows, int i, std::size_t row) {
-  return rows + static_cast<std::size_t>(i) * row;
-}
-
-// to = factor from
-HWY_INLINE void scale_row(DF d, const float* from, float factor, std::size_t count, float* to) {
-  const VF factors = hn::Set(d, factor);
-  for (std::size_t c = 0; c < count; c += kLanes)
-    hn::Store(hn::Mul(factors, hn::LoadU(d, from + c)), d, to + c);
-}
-
-HWY_INLINE float dot_row(DF d, const float* left, const float* right, std::size_t count) {
-  VF even = hn::Zero(d), odd = hn::Zero(d);
-  for (std::size_t c = 0; c < count; c += 2 * kLanes) {
-    even = hn::MulAdd(hn::Load(d, left + c), hn::Load(d, right + c), even);
-    odd = hn::MulAdd(hn::Load(d, left + c + kLanes), hn::Load(d, right + c + kLanes), odd);
-  }
-  return sum_lanes(d, hn::Add(even, odd));
-}
-
-// Row i of `rows` rows in every panel.
-HWY_INLINE void to_panels(DF d, const float* from, float factor, std::size_t panels, int i, int rows,
-                          float* to) {
-  const VF factors = hn::Set(d, factor);
-  for (std::size_t p = 0; p < panels; ++p) {
-    float* place = to + (p * static_cast<std::size_t>(rows) + static_cast<std::size_t>(i)) * kWidth;
-    for (std::size_t c = 0; c < kWidth; c += kLanes)
-      hn::Store(hn::Mul(factors, hn::LoadU(d, from + p * kWidth + c)), d, place + c);
-  }
-}
-HWY_INLINE void from_panels(DF d, const float* from, std::size_t panels, int i, int rows, float* to) {
-  for (std::size_t p = 0; p < panels; ++p) {
-    const float* place = from + (p * static_cast<std::size_t>(rows) + static_cast<std::size_t>(i)) * kWidth;
-    for (std::size_t c = 0; c < kWidth; c += kLanes)
-      hn::Store(hn::Load(d, place + c), d, to + p * kWidth + c);
-  }
-}
-
-HWY_INLINE void prefetch_floats(const float* from, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += 16) __builtin_prefetch(from + i, 0, 2);
-}
-
-// ---- What decays, of two vectors of channels or of all
-
-// -Kd as the operand, Kr and gamma.
-HWY_NOINLINE void decay_forwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
-  const std::size_t row = m.size.row;
-  for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
-    const auto at = [&](const float* rows, int i)
-                        HWY_ATTR { return hn::Load(d, rows + static_cast<std::size_t>(i) * row + c); };
-    VF product = hn::Set(d, 1.f);
-    for (int i = 0; i < kTokens; i += 4) {
-      VF N[4];
-      FLA_UNROLL for (int r = 0; r < 4; ++r) {
-        product = hn::Mul(product, at(decay, i + r));
-        N[r] = hn::Neg(hn::Mul(product, at(m.k, i + r)));
-      }
-      store_transposed(d, N[0], N[1], N[2], N[3], m.operand + c * kTokens + static_cast<std::size_t>(i),
-                       kTokens);
-    }
-    hn::Store(product, d, m.gamma + c);
-    product = hn::Set(d, 1.f);
-    for (int i = kTokens - 1; i >= 0; --i) {
-      hn::Store(hn::Mul(product, at(m.k, i)), d, row_at(m.Kr, i, row) + c);
-      product = hn::Mul(product, at(decay, i));
-    }
-  }
-}
-
-// F, Qd, N and gamma; G, and Kr as the operand.
-HWY_NOINLINE void decay_backwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
-  const std::size_t row = m.size.row;
-  for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
-    const auto at = [&](const float* rows, int i)
-                        HWY_ATTR { return hn::Load(d, rows + static_cast<std::size_t>(i) * row + c); };
-    VF product = hn::Set(d, 1.f);
-    for (int i = 0; i < kTokens; ++i) {
-      product = hn::Mul(product, at(decay, i));
-      hn::Store(product, d, row_at(m.F, i, row) + c);
-      hn::Store(hn::Mul(product, at(m.q, i)), d, row_at(m.Qd_N, i, row) + c);
-      hn::Store(hn::Neg(hn::Mul(product, at(m.k, i))), d, row_at(m.Qd_N, kTokens + i, row) + c);
-    }
-    hn::Store(product, d, m.gamma + c);
-    product = hn::Set(d, 1.f);
-    for (int i = kTokens - 4; i >= 0; i -= 4) {
-      VF Kr[4];
-      FLA_UNROLL for (int r = 3; r >= 0; --r) {
-        hn::Store(product, d, row_at(m.G, i + r, row) + c);
-        Kr[r] = hn::Mul(product, at(m.k, i + r));
-        product = hn::Mul(product, at(decay, i + r));
-      }
-      store_transposed(d, Kr[0], Kr[1], Kr[2], Kr[3], m.operand + c * kTokens + static_cast<std::size_t>(i),
-                       kTokens);
-    }
-  }
-}
-
-// The gradients of q, k and g from those of what decays from the chunk's start to a token and from a token to
-// its end; dl is cleared.
-template <bool kDelta>
-HWY_NOINLINE void go_through_decays(DF d, const GradientMemory& m, int count) {
-  const std::size_t row = m.size.row;
-  for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
-    const auto at = [&](float* rows, int i) HWY_ATTR { return row_at(rows, i, row) + c; };
-    VF later = hn::Mul(hn::Load(d, m.state_shares + c), hn::Load(d, m.gamma + c));
-    for (int i = count - 1; i >= 0; --i) {
-      const VF F = hn::Load(d, at(m.F, i)), dq = hn::Mul(F, hn::Load(d, at(m.dQd_dN, i)));
-      hn::Store(dq, d, at(m.dq, i));
-      later = hn::MulAdd(dq, hn::Load(d, at(m.q, i)), later);
-      if constexpr (kDelta) {
-        const VF dk = hn::Neg(hn::Mul(F, hn::Load(d, at(m.dQd_dN, kTokens + i))));
-        hn::Store(dk, d, at(m.dk, i));
-        later = hn::MulAdd(dk, hn::Load(d, at(m.k, i)), later);
-        hn::Store(hn::Zero(d), d, at(m.dl, i));
-      }
-      hn::Store(later, d, at(m.dg, i));
-    }
-    VF earlier = hn::Zero(d);
-    for (int i = 0; i < count; ++i) {
-      hn::Store(hn::Add(hn::Load(d, at(m.dg, i)), earlier), d, at(m.dg, i));
-      VF dk = hn::Mul(hn::Load(d, at(m.G, i)), hn::Load(d, at(m.dKr, i)));
-      earlier = hn::MulAdd(dk, hn::Load(d, at(m.k, i)), earlier);
-      if constexpr (kDelta) dk = hn::Add(dk, hn::Load(d, at(m.dk, i)));
-      hn::Store(dk, d, at(m.dk, i));
-    }
-  }
-}
-
-// ---- One value head of one sequence
-
+// One value head of one sequence.
 class HeadGradients {
  public:
   HeadGradients(const BackwardCall& back, const GradientTask& task, std::int64_t value_head,
@@ -348,8 +135,7 @@ class HeadGradients {
       pair_up<kDelta>(d, tokens, size_.channels, {m_.M_sums, m_.L_sums}, chunk.M, chunk.L, m_.turned);
     }
     decay_forwards(d, m_, chunk.decay);
-    float* values = kDelta ? chunk.Z : chunk.U;
-    read_values(d, head_.v, first, count, 1.f, kTokens, values);
+    read_values(d, head_.v, first, count, 1.f, kTokens, kDelta ? chunk.Z : chunk.U);
     RowPrefetch<kTokens, 4> prefetch(
         {{stream(head_.q, size_.K, first + kTokens), stream(head_.k, size_.K, first + kTokens),
           stream(head_.v, size_.V, first + kTokens), stream(head_.g, head_.gates, first + kTokens)}},
@@ -428,6 +214,8 @@ class HeadGradients {
 
   // ---- Backwards
 
+  // The gradients of a chunk's tokens; dS' becomes dS. `earlier` is the chunk before it in the stretch, if
+  // any.
   template <bool kDelta>
   void go_back(std::int64_t first, const KeptChunk& chunk, const KeptChunk* earlier) {
     const DF d;
@@ -435,6 +223,25 @@ class HeadGradients {
     read_keys<kDelta>(first, count, chunk.beta);
     read_values(d, to_.do_, first, count, call_.scale, 2 * kTokens, m_.E_dZ);
     decay_backwards(d, m_, chunk.decay);
+    find_value_gradients<kDelta>(d, first, count, chunk, earlier);
+    multiply_tokens<kDelta>(d, chunk, count);
+    multiply_states<kDelta>(d, chunk, count);
+    for (std::size_t p = 0; p < size_.panels; ++p) {
+      float* const dS = m_.dS + p * size_.panel;
+      update_panel<kDelta ? 2 : 1>(d, dS, dS, size_.channels, m_.gamma, m_.Qd_N, size_.row,
+                                   m_.E_dZ + p * 2 * kTokens * kWidth, count);
+    }
+    go_through_decays<kDelta>(d, m_, count);
+    go_through_pairs<kDelta>(d, count, chunk);
+    if constexpr (kDelta) go_through_beta(d, chunk.beta, count);
+    store<kDelta>(first, count, chunk.beta);
+  }
+
+  // dY and dZ, while what the next steps read is brought near: the rows and the state of the chunk before,
+  // and where gradients go.
+  template <bool kDelta>
+  void find_value_gradients(DF d, std::int64_t first, int count, const KeptChunk& chunk,
+                            const KeptChunk* earlier) const {
     const std::int64_t before = first >= kTokens ? first - kTokens : head_.tokens;
     RowPrefetch<kTokens, 7> prefetch(
         {{stream(head_.q, size_.K, before), stream(head_.k, size_.K, before),
@@ -448,25 +255,19 @@ class HeadGradients {
       solve_value_gradients<kDelta>(d, m_.operand, m_.dS + p * size_.panel, size_.channels, chunk.M, chunk.L,
                                     chunk.beta, count, E, m_.dY + p * kTokens * kWidth, E + kTokens * kWidth);
     }
-    multiply_tokens<kDelta>(d, chunk, count);
-    multiply_states<kDelta>(d, chunk, count);
-    for (std::size_t p = 0; p < size_.panels; ++p) {
-      float* const dS = m_.dS + p * size_.panel;
-      update_panel<kDelta ? 2 : 1>(d, dS, dS, size_.channels, m_.gamma, m_.Qd_N, size_.row,
-                                   m_.E_dZ + p * 2 * kTokens * kWidth, count);
-    }
-    go_through_decays<kDelta>(d, m_, count);
+  }
+
+  template <bool kDelta>
+  void go_through_pairs(DF d, int count, const KeptChunk& chunk) const {
     const TokenRows tokens{m_.q, m_.k, m_.l, chunk.decay, size_.row, count};
-    const PairGradients pairs{m_.dq, m_.dk, m_.dg, m_.dl};
+    const PairGradients to{m_.dq, m_.dk, m_.dg, m_.dl};
     if (one_gate_) {
       add_token_pair_gradients<kDelta>(d, tokens, size_.channels, chunk.M, chunk.L, m_.dM, m_.dL, m_.turned,
-                                       pairs, m_.dg_shares);
+                                       to, m_.dg_shares);
+      return;
     }
-    for (std::size_t c = 0; !one_gate_ && c < size_.channels; c += 2 * kLanes) {
-      add_pair_gradients<kDelta>(d, tokens, m_.dM, m_.dL, c, m_.zeros, pairs, m_.pairs);
-    }
-    if constexpr (kDelta) go_through_beta(d, chunk.beta, count);
-    store<kDelta>(first, count, chunk.beta);
+    for (std::size_t c = 0; c < size_.channels; c += 2 * kLanes)
+      add_pair_gradients<kDelta>(d, tokens, m_.dM, m_.dL, c, m_.zeros, to, m_.pairs);
   }
 
   // dM, dL and the first part of dbeta.
@@ -578,7 +379,7 @@ class HeadGradients {
       return;
     }
     if (call_.gate != Gate::given) {
-      std::fill_n(m_.row, size_.channels, 0.f);
+      std::fill_n(m_.row, kLanes, 0.f);
       m_.row[0] = sum;
       go_through_gates(d, token, m_.row);
       sum = m_.row[0];
@@ -590,9 +391,10 @@ class HeadGradients {
   void go_through_gates(DF d, std::int64_t token, float* dg) const {
     const bool bounded = call_.gate == Gate::bounded;
     const VF rate = hn::Set(d, head_.gate_rate), one = hn::Set(d, 1.f);
-    copy_row(head_.g.at(token), head_.g.dtype, head_.gates, size_.channels, m_.gate_row);
+    const std::size_t width = round_up(head_.gates, kLanes);
+    copy_row(head_.g.at(token), head_.g.dtype, head_.gates, width, m_.gate_row);
     VF by_rate = hn::Zero(d);  // what A_log gets
-    for (std::size_t c = 0; c < size_.channels; c += kLanes) {
+    for (std::size_t c = 0; c < width; c += kLanes) {
       const VF gradient = hn::Load(d, dg + c);
       VF x = hn::Load(d, m_.gate_row + c);
       if (reader_.bias) x = hn::Add(x, hn::Load(d, reader_.bias + c));
