@@ -34,6 +34,7 @@
 #include "backends/cpu_simd/denormals.h"
 #include "backends/cpu_simd/kernels.h"
 #include "backends/cpu_simd/prefetch.h"
+#include "fla/ops/common/gate.h"
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "backends/cpu_simd/gradient_decays-inl.h"
 #include "backends/cpu_simd/gradient_memory-inl.h"
@@ -234,7 +235,7 @@ class HeadGradients {
     go_through_decays<kDelta>(d, m_, count);
     go_through_pairs<kDelta>(d, count, chunk);
     if constexpr (kDelta) go_through_beta(d, chunk.beta, count);
-    store<kDelta>(first, count, chunk.beta);
+    store<kDelta>(first, count);
   }
 
   // dY and dZ, while what the next steps read is brought near: the rows and the state of the chunk before,
@@ -316,7 +317,7 @@ class HeadGradients {
   // ---- To the call's memory
 
   template <bool kDelta>
-  void store(std::int64_t first, int count, const float* beta) const {
+  void store(std::int64_t first, int count) const {
     const DF d;
     for (int i = 0; i < count; ++i) {
       const std::int64_t token = first + i;
@@ -328,7 +329,7 @@ class HeadGradients {
         from_panels(d, m_.E_dZ + kTokens * kWidth, size_.panels, i, 2 * kTokens, m_.row);
         store_row(m_.row, to_.dv.dtype, size_.V, to_.dv.at(token));
       }
-      if (kDelta && to_.dbeta.row) store_beta(token, m_.dbeta[i], beta[i]);
+      if (kDelta && to_.dbeta.row) store_beta(token, m_.dbeta[i]);
       if (head_.gates > 0) store_gate(d, token, i);
     }
   }
@@ -358,10 +359,10 @@ class HeadGradients {
     store_row(row, to.dtype, size_.K, to.at(token));
   }
 
-  void store_beta(std::int64_t token, float gradient, float beta) const {
+  void store_beta(std::int64_t token, float gradient) const {
     if (call_.beta_sigmoid) {
-      const float factor = call_.neg_eigval ? 2.f : 1.f, sigmoid = beta / factor;
-      gradient *= factor * sigmoid * (1 - sigmoid);
+      const float x = scalar_at(head_.beta.at(token), head_.beta.dtype);
+      gradient *= (call_.neg_eigval ? 2.f : 1.f) * common::sigmoid(x) * common::sigmoid(-x);
     }
     store_row(&gradient, to_.dbeta.dtype, 1, to_.dbeta.at(token));
   }
@@ -390,7 +391,6 @@ class HeadGradients {
   // From the gradients of a token's log-decays to those of what its gates are made from.
   void go_through_gates(DF d, std::int64_t token, float* dg) const {
     const bool bounded = call_.gate == Gate::bounded;
-    const VF rate = hn::Set(d, head_.gate_rate), one = hn::Set(d, 1.f);
     const std::size_t width = round_up(head_.gates, kLanes);
     copy_row(head_.g.at(token), head_.g.dtype, head_.gates, width, m_.gate_row);
     VF by_rate = hn::Zero(d);  // what A_log gets
@@ -398,15 +398,15 @@ class HeadGradients {
       const VF gradient = hn::Load(d, dg + c);
       VF x = hn::Load(d, m_.gate_row + c);
       if (reader_.bias) x = hn::Add(x, hn::Load(d, reader_.bias + c));
-      const VF sigmoid = sigmoid2(d, hn::Mul(x, hn::Set(d, bounded ? head_.gate_rate * kLog2e : kLog2e)));
-      VF slope = hn::Mul(sigmoid, rate), by_log_rate;
+      VF slope, by_log_rate;
       if (bounded) {
-        slope = hn::Mul(hn::Mul(slope, hn::Sub(one, sigmoid)), hn::Set(d, call_.lower_bound));
+        const VF y = hn::Mul(x, hn::Set(d, head_.gate_rate * kLog2e));
+        slope = hn::Mul(sigmoid2_slope(d, y), hn::Set(d, call_.lower_bound * head_.gate_rate));
         by_log_rate = hn::Mul(slope, x);
       } else {
-        slope = hn::Neg(slope);
-        by_log_rate =
-            hn::Neg(hn::Mul(rate, hn::Mul(softplus2(d, hn::Mul(x, hn::Set(d, kLog2e))), hn::Set(d, kLn2))));
+        const VF y = hn::Mul(x, hn::Set(d, kLog2e));
+        slope = hn::Mul(sigmoid2(d, y), hn::Set(d, -head_.gate_rate));
+        by_log_rate = hn::Mul(softplus2(d, y), hn::Set(d, -head_.gate_rate * kLn2));
       }
       const auto none = hn::Eq(gradient, hn::Zero(d));  // gates of -inf, too
       by_rate = hn::Add(by_rate, hn::IfThenZeroElse(none, hn::Mul(gradient, by_log_rate)));

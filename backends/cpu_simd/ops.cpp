@@ -76,13 +76,14 @@ template <class Backend>
 class CpuSimd : public Backend {
  public:
   BackendInfo info() const override {
-    return {
-        .name = "cpu_simd",
-        .package = "Highway",
-        .env_var = "FLA_CPU_SIMD",
-        .default_enable = true,
-        .priority = 5,
-        .doc = "chunked prefill and one-pass decoding with AVX2, AVX-512, NEON or SVE, chosen at run time"};
+    return {.name = "cpu_simd",
+            .package = "Highway",
+            .env_var = "FLA_CPU_SIMD",
+            .default_enable = true,
+            .priority = 5,
+            .doc =
+                "chunked prefill, gradients and one-pass decoding with AVX2, AVX-512, NEON or SVE, chosen at "
+                "run time"};
   }
 
   Availability is_available() const override {
