@@ -234,6 +234,10 @@ TEST_P(ConformanceOfNoMutant, Passes) {
   for (const conformance::Report& report : conformance::run_conformance("kda", "mutant", kSuiteOptions)) {
     EXPECT_TRUE(report.ok()) << report.text();
     EXPECT_EQ(report.skipped, "") << report.check;
+    if (report.check == "gradients") {
+      EXPECT_EQ(report.refusals, std::vector<std::string>{"has no chunk_kda_backward"});
+      continue;
+    }
     EXPECT_GT(report.calls, 0) << report.check;
   }
 }
