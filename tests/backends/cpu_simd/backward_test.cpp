@@ -23,21 +23,12 @@ class CpuSimdBackward : public testing::TestWithParam<std::string> {
   fla_test::ReloadedEnvironment forced_{{"FLA_CPU_SIMD_TARGET", GetParam()}};
 };
 
-#define FLA_OP(NAME, ARGS)                                                           \
-  TEST_P(CpuSimdBackward, NAME##_agrees_with_the_reference) {                        \
-    fla_test::expect_all<fla::ARGS>(kBackward<fla::ARGS>);                           \
-  }                                                                                  \
-  TEST_P(CpuSimdBackward, NAME##_takes_any_gate) {                                   \
-    fla_test::expect_any_gate<fla::ARGS>(kBackward<fla::ARGS>);                      \
-  }                                                                                  \
-  TEST_P(CpuSimdBackward, NAME##_has_the_same_bits_twice_and_alone) {                \
-    fla_test::expect_same_bits<fla::ARGS>(kBackward<fla::ARGS>);                     \
-  }                                                                                  \
-  TEST_P(CpuSimdBackward, NAME##_scales_with_powers_of_two) {                        \
-    fla_test::expect_powers_of_two_to_come_through<fla::ARGS>(kBackward<fla::ARGS>); \
-  }                                                                                  \
-  TEST_P(CpuSimdBackward, NAME##_computes_what_is_given) {                           \
-    fla_test::expect_only_what_is_given<fla::ARGS>(kBackward<fla::ARGS>);            \
+#define FLA_OP(NAME, ARGS)                                      \
+  TEST_P(CpuSimdBackward, NAME##_agrees_with_the_reference) {   \
+    fla_test::expect_all<fla::ARGS>(kBackward<fla::ARGS>);      \
+  }                                                             \
+  TEST_P(CpuSimdBackward, NAME##_takes_any_gate) {              \
+    fla_test::expect_any_gate<fla::ARGS>(kBackward<fla::ARGS>); \
   }
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
