@@ -160,7 +160,8 @@ GradientReference gradient_reference(const BackwardCall& back) {
       dA_log(reference.dA_log, call.A_log.data != nullptr, HV),
       ddt_bias(reference.ddt_bias, call.dt_bias.data != nullptr, HV * width);
   for (Index n = 0; n < N; ++n) {
-    const auto [batch, begin, end] = tokens(call, n);
+    const Tokens range = tokens(call, n);
+    const Index batch = range.batch, begin = range.begin, end = range.end;
     for (Index head = 0; head < HV; ++head) {
       const Index key_head = head / call.group;
       const HeadGradients d = head_gradients(back, n, head);
