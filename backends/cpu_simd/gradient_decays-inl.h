@@ -15,7 +15,7 @@ namespace fla::cpu_simd {
 namespace HWY_NAMESPACE {
 
 // -Kd as the operand, Kr and gamma.
-HWY_NOINLINE void decay_forwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
+inline HWY_NOINLINE void decay_forwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
   const std::size_t row = m.size.row;
   for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
     const auto at = [&](const float* rows, int i)
@@ -40,7 +40,7 @@ HWY_NOINLINE void decay_forwards(DF d, const GradientMemory& m, const float* HWY
 }
 
 // F, Qd, N and gamma; G, and Kr as the operand.
-HWY_NOINLINE void decay_backwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
+inline HWY_NOINLINE void decay_backwards(DF d, const GradientMemory& m, const float* HWY_RESTRICT decay) {
   const std::size_t row = m.size.row;
   for (std::size_t c = 0; c < m.size.channels; c += kLanes) {
     const auto at = [&](const float* rows, int i)

@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 constexpr std::int64_t kStretch = 512;
 static_assert(kStretch % kTokens == 0);
 
-std::int64_t stretches_of(std::int64_t tokens) { return (tokens + kStretch - 1) / kStretch; }
+inline std::int64_t stretches_of(std::int64_t tokens) { return (tokens + kStretch - 1) / kStretch; }
 
 // ---- Working memory
 

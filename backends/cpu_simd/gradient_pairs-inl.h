@@ -64,8 +64,10 @@ HWY_INLINE void clear(DF d, Pairs& pairs) {
 struct PairSums {
   float *M, *L;  // [kTokens][kTokens][kLanes]
 
-  static constexpr std::size_t kFloats = static_cast<std::size_t>(kTokens * kTokens * kLanes);
-  static std::size_t at(int i, int j) { return static_cast<std::size_t>((i * kTokens + j) * kLanes); }
+  static constexpr std::size_t kFloats = std::size_t{kTokens} * kTokens * kLanes;
+  static std::size_t at(int i, int j) {
+    return (static_cast<std::size_t>(i) * kTokens + static_cast<std::size_t>(j)) * kLanes;
+  }
 };
 
 HWY_INLINE void add_to_sum(DF d, const Two& row, const Two& pair, float* sum) {
@@ -98,7 +100,7 @@ template <bool kDelta>
 HWY_NOINLINE void pair_up(DF d, const TokenRows& t, std::size_t channels, const PairSums& sums,
                           float* HWY_RESTRICT M, float* HWY_RESTRICT L, float* HWY_RESTRICT turned) {
   const int count = t.count;
-  const auto used = static_cast<std::size_t>(count * kTokens * kLanes);
+  const auto used = static_cast<std::size_t>(count) * kTokens * kLanes;
   std::memset(sums.M, 0, used * sizeof(float));
   if constexpr (kDelta) std::memset(sums.L, 0, used * sizeof(float));
   for (std::size_t c = 0; c < channels; c += 2 * kLanes) {

@@ -107,10 +107,10 @@ HWY_INLINE void substitute_back(DF d, PanelTile& tile, const float* HWY_RESTRICT
 
 // Z = values + operand^T S, operand [channels][kTokens] being -Kd; U = diag(beta) Z + L U. `later_of` is L
 // with a row for each earlier token.
-HWY_NOINLINE void solve_values(DF d, const float* HWY_RESTRICT operand, const float* HWY_RESTRICT state,
-                               std::size_t channels, const float* HWY_RESTRICT later_of,
-                               const float* HWY_RESTRICT beta, int count, float* HWY_RESTRICT Z,
-                               float* HWY_RESTRICT U) {
+inline HWY_NOINLINE void solve_values(DF d, const float* HWY_RESTRICT operand,
+                                      const float* HWY_RESTRICT state, std::size_t channels,
+                                      const float* HWY_RESTRICT later_of, const float* HWY_RESTRICT beta,
+                                      int count, float* HWY_RESTRICT Z, float* HWY_RESTRICT U) {
   for (int first = 0; first < count; first += kTileRows) {
     PanelTile tile;
     Quad betas[kTileRows / 4];
@@ -286,8 +286,8 @@ HWY_INLINE void multiply_channels(DF d, const float* HWY_RESTRICT state, const S
 }
 
 // Rows in panels, [panel][rows][kWidth], from row `first` on, as turned ones, `tokens` floats apart.
-HWY_NOINLINE void turn_values(DF d, const float* HWY_RESTRICT from, std::size_t rows, std::size_t panels,
-                              std::size_t tokens, float* HWY_RESTRICT to) {
+inline HWY_NOINLINE void turn_values(DF d, const float* HWY_RESTRICT from, std::size_t rows,
+                                     std::size_t panels, std::size_t tokens, float* HWY_RESTRICT to) {
   for (std::size_t p = 0; p < panels; ++p, from += rows * kWidth) {
     for (std::size_t v = 0; v < kWidth; v += kLanes, to += kLanes * tokens) {
       for (std::size_t i = 0; i < kTokens; i += 4) {

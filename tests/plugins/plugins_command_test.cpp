@@ -102,7 +102,7 @@ TEST(ConformanceCommand, ChecksAPluginsBackendsAlone) {
     EXPECT_EQ(report.at("backend"), "acme");
     EXPECT_EQ(report.at("ok"), true) << report;
   }
-  EXPECT_EQ(checks, 16);
+  EXPECT_EQ(checks, 17);
 }
 
 TEST(ConformanceCommand, BackendThatTakesNothingHasShownNothing) {

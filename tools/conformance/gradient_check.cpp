@@ -36,7 +36,7 @@ auto named(const Gradients& gradients) {
 }
 
 Tensor random_tensor(std::span<const std::int64_t> shape, DType dtype, std::uint64_t seed) {
-  const Tensor tensor = Tensor::empty(shape, dtype);
+  Tensor tensor = Tensor::empty(shape, dtype);
   cases::Random random(seed);
   for (std::int64_t i = 0; i < tensor.numel(); ++i)
     cases::store(tensor, i, static_cast<double>(random.normal()));
