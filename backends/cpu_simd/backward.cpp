@@ -1,12 +1,14 @@
 // The gradients, chunk by chunk from a head's last tokens to its first. With E = scale dO, dS' the gradient
 // of the state that a chunk leaves, and D(i, j) the decay of a channel from token j to token i,
 //
-//   F_i = D(i, start)      N = -k F         Qd = q F          G_i = D(end, i)       Kr = k G
+//   F_i = D(i, start)     N = -k F     Qd = q F     G_i = D(end, i)     Kr = k G     gamma = D(end, start)
 //
-//   Z  = V + N S           U  = beta Z + L U                                        forwards (U = V, additive
-//   rule) dU = M^T E + Kr dS'    dY = dU + L^T dY                   dZ = beta dY          (dZ = dU, additive
-//   rule) dM = E U^T             dL = dY U^T                        dbeta = dY Z + … dQd = E S^T dN = dZ S^T
-//   dKr = U dS'^T dS = gamma dS' + Qd^T E + N^T dZ                          gamma = D(end, start)
+//   Z   = V + N S             U  = beta Z + L U       forwards; U = V with the additive rule
+//   dU  = M^T E + Kr dS'      dY = dU + L^T dY
+//   dZ  = beta dY                                     dZ = dU with the additive rule
+//   dM  = E U^T               dL = dY U^T             dbeta = dY Z + …
+//   dQd = E S^T               dN = dZ S^T             dKr = U dS'^T
+//   dS  = gamma dS' + Qd^T E + N^T dZ
 //
 // and dV = dZ. gradient_pairs-inl.h has M and L and what their gradients lead to. Products with states and
 // with values are register tiles (gradient_products-inl.h).
@@ -18,8 +20,11 @@
 // A head goes over its stretches of kStretch tokens twice. Forwards, which keeps the state that each of them
 // starts with; and backwards, when a stretch first goes forwards once more and keeps for each of its chunks
 //
-//   start   the state [panel][channels][kWidth]          decay   [kTokens][row]        M, L
-//   [kTokens][kTokens] U, Z    [panel][kTokens][kWidth]                      beta    [kTokens]
+//   start   the state, [panel][channels][kWidth]
+//   decay   [kTokens][row]
+//   M, L    [kTokens][kTokens]
+//   U, Z    [panel][kTokens][kWidth]
+//   beta    [kTokens]
 
 #include "backends/cpu_simd/simd_targets.h"
 
