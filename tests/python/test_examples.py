@@ -14,7 +14,7 @@ import train_recall
 def test_training_with_the_kernels_gradients_goes_as_with_autograds():
     ours = train_recall.losses_of(train_recall.by_fla_cpp, 64)
     plain = train_recall.losses_of(train_recall.by_recurrence, 64)
-    assert ours == pytest.approx(plain, rel=1e-3)
+    assert ours == pytest.approx(plain, rel=1e-2)
     assert min(ours[-4:]) < 0.85 * ours[0]
 
 
