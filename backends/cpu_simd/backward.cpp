@@ -470,12 +470,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace fla::cpu_simd {
 
-const BackwardKernel* backward_kernel(std::int64_t target) {
-  switch (target) {
-    FLA_TARGET_CASES(kBackwardKernel)
-    default: return nullptr;
-  }
-}
+FLA_DEFINE_KERNEL_OF_TARGET(BackwardKernel, backward_kernel, kBackwardKernel)
 
 }  // namespace fla::cpu_simd
 #endif

@@ -779,12 +779,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace fla::cpu_simd {
 
-const ChunkKernel* chunk_kernel(std::int64_t target) {
-  switch (target) {
-    FLA_TARGET_CASES(kChunkKernel)
-    default: return nullptr;
-  }
-}
+FLA_DEFINE_KERNEL_OF_TARGET(ChunkKernel, chunk_kernel, kChunkKernel)
 
 }  // namespace fla::cpu_simd
 #endif

@@ -478,12 +478,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace fla::cpu_simd {
 
-const RecurrentKernel* recurrent_kernel(std::int64_t target) {
-  switch (target) {
-    FLA_TARGET_CASES(kRecurrentKernel)
-    default: return nullptr;
-  }
-}
+FLA_DEFINE_KERNEL_OF_TARGET(RecurrentKernel, recurrent_kernel, kRecurrentKernel)
 
 }  // namespace fla::cpu_simd
 #endif

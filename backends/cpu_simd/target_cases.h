@@ -1,8 +1,9 @@
-// The cases of a switch over Highway's targets: for every target that this build has kernels for, the object
-// of that name in the target's namespace. For the files that made the kernels, behind HWY_ONCE.
+// From one of Highway's targets to its kernel, for the files that define kernels, behind HWY_ONCE.
 #pragma once
 
 #include <hwy/highway.h>
+
+#include <cstdint>
 
 #if HWY_TARGETS & HWY_NEON
 #define FLA_CASE_NEON(kernel) \
@@ -38,3 +39,12 @@
 
 #define FLA_TARGET_CASES(kernel) \
   FLA_CASE_NEON(kernel) FLA_CASE_SVE_256(kernel) FLA_CASE_AVX2(kernel) FLA_CASE_AVX3(kernel)
+
+// Defines `function`, which returns `kernel` of the target's namespace; null where this build has none.
+#define FLA_DEFINE_KERNEL_OF_TARGET(Kernel, function, kernel) \
+  const Kernel* function(std::int64_t target) {               \
+    switch (target) {                                         \
+      FLA_TARGET_CASES(kernel)                                \
+      default: return nullptr;                                \
+    }                                                         \
+  }

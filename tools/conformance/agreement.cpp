@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "fla/dispatch/observe/ops.h"
 #include "tools/cases/accuracy.h"
@@ -31,6 +32,17 @@ std::string too_far(const char* name, double error, double limit) {
 }
 
 }  // namespace
+
+std::vector<std::string> golden_files(const Options& options, std::string_view op) {
+  std::vector<std::string> files;
+  if (options.golden_dir.empty()) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(options.golden_dir)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(op) && name.ends_with(".safetensors")) files.push_back(entry.path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
 
 cases::Reference expected_of(const cases::Case& golden) {
   cases::Reference reference;

@@ -2,13 +2,18 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fla/ops/recurrence/recurrence.h"
 #include "tools/cases/case.h"
 #include "tools/cases/reference_of.h"
+#include "tools/conformance/conformance.h"
 
 /// The one comparison that tests of the family's ops make.
 namespace fla::conformance {
+
+/// The golden files of an op, sorted; none where no folder was given.
+std::vector<std::string> golden_files(const Options& options, std::string_view op);
 
 /// What a golden file says the results are.
 cases::Reference expected_of(const cases::Case& golden);

@@ -25,24 +25,6 @@
 namespace fla::conformance {
 namespace {
 
-/// Gradients under their names, tensors and references alike.
-template <class Gradients>
-auto named(const Gradients& gradients) {
-  std::vector<std::pair<std::string, decltype(gradients.dq)>> all;
-#define FLA_INPUT(name) all.emplace_back("d" #name, gradients.d##name);
-  FLA_RECURRENCE_INPUTS(FLA_INPUT)
-#undef FLA_INPUT
-  return all;
-}
-
-Tensor random_tensor(std::span<const std::int64_t> shape, DType dtype, std::uint64_t seed) {
-  Tensor tensor = Tensor::empty(shape, dtype);
-  cases::Random random(seed);
-  for (std::int64_t i = 0; i < tensor.numel(); ++i)
-    cases::store(tensor, i, static_cast<double>(random.normal()));
-  return tensor;
-}
-
 template <RecurrenceArgs Forward>
 class GradientCheck {
  public:
@@ -53,7 +35,7 @@ class GradientCheck {
       : report_(report), options_(options), precision_(precision_of(Args::kOp.name, report.backend)) {}
 
   void run() {
-    for (const std::string& file : golden_files()) {
+    for (const std::string& file : golden_files(options_, Args::kOp.name)) {
       const cases::Case golden = cases::read_case(file, "", {}, cases::Direction::backward);
       if (golden.expected.empty()) continue;
       // Where keys repeat, rounding costs twice as much.
@@ -82,35 +64,7 @@ class GradientCheck {
   }
 
  private:
-  /// A random call and the gradients that come in.
-  struct Call {
-    explicit Call(const Spec& spec) : forward(cases::make_case(spec)) {
-      upstream = random_tensor(forward.args.v.shape(), spec.dtype, spec.seed + 50);
-      if (forward.args.output_final_state) {
-        const RecurrenceSizes sizes = sizes_of(forward.args);
-        const bool turned = forward.args.state_v_first;
-        of_state = random_tensor(
-            std::array{sizes.N, sizes.HV, turned ? sizes.V : sizes.K, turned ? sizes.K : sizes.V}, DType::f32,
-            spec.seed + 51);
-      }
-      args = cases::backward_call(forward.args, upstream, of_state);
-    }
-    cases::RandomCase<Forward> forward;
-    Tensor upstream, of_state;
-    Args args;
-  };
-
-  std::vector<std::string> golden_files() const {
-    std::vector<std::string> files;
-    if (options_.golden_dir.empty()) return files;
-    for (const auto& entry : std::filesystem::directory_iterator(options_.golden_dir)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with(Args::kOp.name) && name.ends_with(".safetensors"))
-        files.push_back(entry.path().string());
-    }
-    std::ranges::sort(files);
-    return files;
-  }
+  using Call = cases::BackwardCase<Forward>;
 
   void fail(const std::string& what, const Args& args) const {
     if (report_.failures.size() < kMostFailures)
@@ -182,7 +136,7 @@ class GradientCheck {
   }
 
   void compare(const Args& args, const std::vector<cases::NamedTensor>& expected, double times) const {
-    const auto gradients = named(gradients_of(args));
+    const auto gradients = cases::named_gradients(gradients_of(args));
     for (const cases::NamedTensor& each : expected) {
       const auto found = std::ranges::find(gradients, each.name, [](const auto& one) { return one.first; });
       const bool there = found != gradients.end() && found->second.defined();
@@ -193,20 +147,17 @@ class GradientCheck {
   }
 
   void compare_with_reference(const Args& args, const Spec& spec) const {
-    const auto reference = named(cases::gradient_reference_of(args));
-    const auto gradients = named(gradients_of(args));
+    const auto reference = cases::named_gradients(cases::gradient_reference_of(args));
+    const auto gradients = cases::named_gradients(gradients_of(args));
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const auto& [name, gradient] = gradients[i];
-      std::vector<double> expected = reference[i].second;
+      const std::vector<double>& expected = reference[i].second;
       if (gradient.defined() != !(expected.empty() && !has_input(args, name))) {
         fail(name + (gradient.defined() ? " came without its input" : " did not come"), args);
         continue;
       }
       if (!gradient.defined()) continue;
-      // What lies at the end of the dtype's range is as good as nothing.
-      const double least = gradient.dtype() == DType::f16 ? 1e-4 : 1e-35;
-      if (std::ranges::all_of(expected, [least](double x) { return std::abs(x) < least; })) continue;
-      const double error = cases::relative_error(gradient, expected);
+      const double error = cases::gradient_error(gradient, expected);
       if (!(error <= leniency(name, spec) * tolerance(args, gradient.dtype())))
         fail(
             std::string(cases::name_of(spec.data)) + " data: " + name + " is off by " + std::to_string(error),
@@ -222,7 +173,7 @@ class GradientCheck {
   void compare_bits(const Args& args) const {
     const auto same = [&](const RecurrenceGradients& a, const RecurrenceGradients& b,
                           const std::string& when) {
-      const auto left = named(a), right = named(b);
+      const auto left = cases::named_gradients(a), right = cases::named_gradients(b);
       for (std::size_t i = 0; i < left.size(); ++i) {
         if (left[i].second.defined() && bytes_of(left[i].second) != bytes_of(right[i].second))
           fail(left[i].first + " has other bits " + when, args);
@@ -236,17 +187,8 @@ class GradientCheck {
       same(once, gradients_of(args), "on " + std::to_string(threads) + " threads");
     }
     set_num_threads(0);
-    for (std::int64_t n = 0; n < sizes_of_call(args).N; ++n) same_alone(args, once, n);
-  }
-
-  static RecurrenceSizes sizes_of_call(const Args& args) {
-    return {.B = args.q.size(0),
-            .T = args.q.size(1),
-            .H = args.q.size(2),
-            .HV = args.v.size(2),
-            .K = args.q.size(3),
-            .V = args.v.size(3),
-            .N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0)};
+    const std::int64_t sequences = call_of(args, RecurrenceGradients{}).call.N;
+    for (std::int64_t n = 0; n < sequences; ++n) same_alone(args, once, n);
   }
 
   /// Sequence n as a call of its own. Gradients of parameters are sums over all of them.
@@ -264,7 +206,7 @@ class GradientCheck {
       TensorView& tensor = argument.tensor(static_cast<void*>(&one));
       if (tensor.defined()) tensor = cut(argument, tensor);
     }
-    const auto whole = named(together), alone = named(gradients_of(one));
+    const auto whole = cases::named_gradients(together), alone = cases::named_gradients(gradients_of(one));
     for (std::size_t i = 0; i < whole.size(); ++i) {
       const Argument* argument = find_argument(Args::arguments(), whole[i].first);
       if (!whole[i].second.defined() || argument == nullptr) continue;
@@ -283,11 +225,11 @@ class GradientCheck {
       }
     };
     const bool is_f16 = args.do_.dtype() == DType::f16 || args.q.dtype() == DType::f16;
-    const auto plain = named(gradients_of(args));
+    const auto plain = cases::named_gradients(gradients_of(args));
     for (const int power : {-60, 60}) {
       if (is_f16) continue;  // neither what comes in nor what goes out could hold it
       scale_by(power);
-      const auto scaled = named(gradients_of(args));
+      const auto scaled = cases::named_gradients(gradients_of(args));
       scale_by(-power);
       for (std::size_t i = 0; i < plain.size(); ++i) {
         const auto& [name, gradient] = plain[i];
@@ -309,7 +251,7 @@ class GradientCheck {
 
   /// Inputs between poison, and outputs of the caller's that are poison; then one of those alone.
   void compare_surrounded(const Args& args) {
-    const auto plain = named(gradients_of(args));
+    const auto plain = cases::named_gradients(gradients_of(args));
     Args given = args;
     std::vector<LaidOut> inputs, outputs;
     inputs.reserve(Args::arguments().size()), outputs.reserve(Args::arguments().size());
@@ -328,7 +270,7 @@ class GradientCheck {
       }
     }
     if (!takes(given)) return;
-    const auto gradients = named(gradients_of(given));
+    const auto gradients = cases::named_gradients(gradients_of(given));
     for (std::size_t i = 0; i < plain.size(); ++i) {
       if (plain[i].second.defined() && bytes_of(plain[i].second) != bytes_of(gradients[i].second))
         fail(plain[i].first + " has other bits in the caller's memory", given);
@@ -344,7 +286,7 @@ class GradientCheck {
     one.dv = dv;
     if (!takes(one)) return;
     const RecurrenceGradients alone = gradients_of(one);
-    for (const auto& [name, gradient] : named(alone)) {
+    for (const auto& [name, gradient] : cases::named_gradients(alone)) {
       if (gradient.defined() != (name == "dv")) fail(name + " with memory for dv alone", one);
     }
     if (bytes_of(dv) != bytes_of(plain[2].second)) fail("dv has other bits when it is asked for alone", one);

@@ -150,14 +150,7 @@ struct Checks {
       report.not_shown.emplace_back("no golden cases were given");
       return;
     }
-    std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(options.golden_dir)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with(Args::kOp.name) && name.ends_with(".safetensors"))
-        files.push_back(entry.path().string());
-    }
-    std::ranges::sort(files);
-    for (const std::string& file : files) {
+    for (const std::string& file : golden_files(options, Args::kOp.name)) {
       const cases::Case golden = cases::read_case(file);
       const Args& args = golden.args_as<Args>();
       const cases::Reference expected = expected_of(golden);

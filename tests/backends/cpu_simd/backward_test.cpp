@@ -13,7 +13,7 @@
 /// goes to the original kernel.
 namespace {
 
-using fla_test::BackwardCase;
+using fla::cases::BackwardCase;
 
 /// Whoever takes the call.
 template <class Args>
@@ -78,10 +78,10 @@ TEST_P(CpuSimdBackward, AgreesOnGroupsOfValueHeads) {
 TEST_P(CpuSimdBackward, HasTheSameBitsForAnyNumberOfThreads) {
   const BackwardCase<fla::KdaArgs> made({.H = 2, .HV = 4, .K = 64, .V = 48, .lengths = {200, 0, 31, 170}});
   fla::set_num_threads(1);
-  const fla_test::Named alone = fla_test::all_of(fla::chunk_kda_backward(made.args));
+  const auto alone = fla::cases::named_gradients(fla::chunk_kda_backward(made.args));
   for (const int threads : {2, 3, 7}) {
     fla::set_num_threads(threads);
-    const fla_test::Named together = fla_test::all_of(fla::chunk_kda_backward(made.args));
+    const auto together = fla::cases::named_gradients(fla::chunk_kda_backward(made.args));
     for (std::size_t i = 0; i < alone.size(); ++i) {
       if (!alone[i].second.defined()) continue;
       EXPECT_TRUE(fla_test::same_bits(alone[i].second, together[i].second))

@@ -13,7 +13,7 @@ namespace {
 
 using fla::DType;
 using fla::Tensor;
-using fla_test::BackwardCase;
+using fla::cases::BackwardCase;
 using fla_test::same_bits;
 
 template <class Args>

@@ -24,53 +24,7 @@ using fla::DType;
 using fla::Tensor;
 using fla::TensorView;
 
-/// A random call and the gradients that come in.
-template <class Args>
-struct BackwardCase {
-  explicit BackwardCase(const fla::cases::CaseSpec<Args>& spec)
-      : forward(fla::cases::make_case(spec)),
-        upstream(filled(shape_of(forward.args.v), spec.dtype, spec.seed + 50, -1, 1)) {
-    if (spec.options.output_final_state) {
-      const auto [B, T, H, HV, K, V, N] = fla::sizes_of(forward.args);
-      const bool turned = spec.options.state_v_first;
-      of_state = filled({N, HV, turned ? V : K, turned ? K : V}, DType::f32, spec.seed + 51, -1, 1);
-    }
-    args = fla::cases::backward_call(forward.args, upstream, of_state);
-  }
-
-  static std::vector<std::int64_t> shape_of(const TensorView& tensor) {
-    return {tensor.shape().begin(), tensor.shape().end()};
-  }
-
-  fla::cases::RandomCase<Args> forward;
-  Tensor upstream, of_state;
-  typename Args::Backward args;
-};
-
-using Named = std::vector<std::pair<std::string, Tensor>>;
-inline Named all_of(const fla::RecurrenceGradients& gradients) {
-  Named named;
-#define FLA_INPUT(name) named.emplace_back("d" #name, gradients.d##name);
-  FLA_RECURRENCE_INPUTS(FLA_INPUT)
-#undef FLA_INPUT
-  return named;
-}
-inline std::vector<std::pair<std::string, std::vector<double>>> all_of(
-    const fla::cases::GradientReference& gradients) {
-  std::vector<std::pair<std::string, std::vector<double>>> named;
-#define FLA_INPUT(name) named.emplace_back("d" #name, gradients.d##name);
-  FLA_RECURRENCE_INPUTS(FLA_INPUT)
-#undef FLA_INPUT
-  return named;
-}
-
-/// The relative error; of what lies at the end of f32's range, how large it is.
-inline double error_of(const Tensor& gradient, const std::vector<double>& reference) {
-  const auto is_gone = [](double x) { return std::abs(x) < 1e-35; };
-  return fla::cases::relative_error(gradient, std::ranges::all_of(reference, is_gone)
-                                                  ? std::vector<double>(reference.size(), 0.0)
-                                                  : reference);
-}
+using fla::cases::BackwardCase;
 
 /// A function that gives gradients.
 template <class Args>
@@ -79,8 +33,8 @@ using Backward = fla::RecurrenceGradients (*)(const typename Args::Backward&);
 template <class Args>
 void expect_reference(Backward<Args> run, const fla::cases::CaseSpec<Args>& spec, const std::string& what) {
   const BackwardCase<Args> made(spec);
-  const auto reference = all_of(fla::cases::gradient_reference_of(made.args));
-  const Named gradients = all_of(run(made.args));
+  const auto reference = fla::cases::named_gradients(fla::cases::gradient_reference_of(made.args));
+  const auto gradients = fla::cases::named_gradients(run(made.args));
   const bool repeats = spec.data == fla::cases::DataKind::repeated_keys;
   const double tolerance = fla::cases::gradient_tolerance(spec.dtype) * (repeats ? 2 : 1);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -88,7 +42,7 @@ void expect_reference(Backward<Args> run, const fla::cases::CaseSpec<Args>& spec
     ASSERT_EQ(gradient.numel() > 0, !reference[i].second.empty())
         << Args::kOp.name << ", " << what << ", " << name;
     if (gradient.numel() == 0) continue;
-    EXPECT_LE(error_of(gradient, reference[i].second), tolerance)
+    EXPECT_LE(fla::cases::gradient_error(gradient, reference[i].second), tolerance)
         << Args::kOp.name << ", " << what << ", " << name;
   }
 }
@@ -150,14 +104,14 @@ void expect_any_gate(Backward<Args> run) {
     for (const auto& [name, gate] : kFamilyGates) {
       BackwardCase<Args> made({.T = 60, .H = 1, .K = 16, .V = 16});
       fla::cases::Random random(13);
-      const Tensor g = Tensor::empty(BackwardCase<Args>::shape_of(made.args.g), DType::f32);
+      const Tensor g = Tensor::empty(made.args.g.shape(), DType::f32);
       for (std::int64_t i = 0; i < g.numel(); ++i) g.as<float>()[i] = gate(random);
       made.args.g = g;
-      const auto reference = all_of(fla::cases::gradient_reference_of(made.args));
-      const Named gradients = all_of(run(made.args));
+      const auto reference = fla::cases::named_gradients(fla::cases::gradient_reference_of(made.args));
+      const auto gradients = fla::cases::named_gradients(run(made.args));
       for (std::size_t i = 0; i < gradients.size(); ++i) {
         if (!gradients[i].second.defined()) continue;
-        EXPECT_LE(error_of(gradients[i].second, reference[i].second),
+        EXPECT_LE(fla::cases::gradient_error(gradients[i].second, reference[i].second),
                   fla::cases::gradient_tolerance(DType::f32))
             << Args::kOp.name << ", " << name << ", " << gradients[i].first;
       }
