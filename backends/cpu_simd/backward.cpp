@@ -13,12 +13,11 @@
 // and dV = dZ. gradient_pairs-inl.h has M and L and what their gradients lead to. Products with states and
 // with values are register tiles (gradient_products-inl.h).
 //
-// What a D multiplies has x dx as its share in the gradient of every g_t inside of the D's range; those
-// shares are added up from the range's far end. Every D is a running product of decays, whatever the gates
-// are.
+// A product x that contains D(i, j) adds x dx to the gradient of every g_t with j < t <= i; suffix and prefix
+// sums collect these terms. Every D is a running product of decays, for any gates.
 //
-// A head goes over its stretches of kStretch tokens twice. Forwards, which keeps the state that each of them
-// starts with; and backwards, when a stretch first goes forwards once more and keeps for each of its chunks
+// A head goes over its stretches of kStretch tokens twice: forwards, keeping the state at the start of each
+// stretch, then backwards. On the way back a stretch is first recomputed, which keeps for each of its chunks
 //
 //   start   the state, [panel][channels][kWidth]
 //   decay   [kTokens][row]

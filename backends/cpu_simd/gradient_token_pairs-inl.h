@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 
 constexpr std::size_t kPairs = kTokens * kTokens;
 
-// What D is 0 for is gone, however large the product was.
+// 0 where D is 0, also for an infinite product.
 HWY_INLINE float decayed(float product, float D) { return D == 0.f ? 0.f : product * D; }
 
 // Pairs below the diagonal, and on it, times D(i, j); zeros elsewhere. `turned`: rows and columns exchanged.

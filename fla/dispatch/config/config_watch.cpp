@@ -230,7 +230,7 @@ class Watch {
     return news.changed || (news.moved && Signature::of(file_) != seen_);
   }
 
-  /// Whether nothing is told of the file for a moment. What its folders tell of others does not end it.
+  /// Whether no event for the file arrives for kSettleMs. Events for other files do not end the wait.
   bool stays_quiet() {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point end = Clock::now() + std::chrono::milliseconds(kSettleMs);

@@ -20,12 +20,12 @@
 ///     dQd = E S^T                  dKd = -dV S^T                dKr = U dS'^T
 ///     dS  = diag(D(end, start)) dS' + Qd^T E - Kd^T dV
 ///
-/// where A = diag(beta) N, and dV = dU with Rule::additive, which has neither A nor Kd. What a D multiplies
-/// has x dx as its share in the gradient of every g_t inside of the D's range; those shares are added up from
-/// the range's far end, so that none is ever taken away again and nothing cancels.
+/// where A = diag(beta) N, and dV = dU with Rule::additive, which has neither A nor Kd. A product x that
+/// contains D(i, j) adds x dx to the gradient of every g_t with j < t <= i. Suffix and prefix sums collect
+/// these terms; nothing is subtracted, so nothing cancels.
 ///
-/// States are kept every kStretch tokens. Those at the starts of chunks are found again when their stretch
-/// has its turn.
+/// The forward pass keeps a state every kStretch tokens. The states at the starts of chunks are recomputed,
+/// one stretch at a time.
 namespace fla::recurrence {
 namespace {
 
@@ -50,7 +50,7 @@ float dot(std::int64_t count, const float* x, const float* y) {
   return sums[0];
 }
 
-/// Of sigmoid at x; where that is nearly 1, what it lacks is still known.
+/// The derivative of sigmoid at x. sigmoid(-x) is exact where 1 - sigmoid(x) rounds to 0.
 float sigmoid_slope(float x) { return common::sigmoid(x) * common::sigmoid(-x); }
 
 void add_scaled(std::int64_t count, float factor, const float* x, float* y) {
