@@ -173,7 +173,7 @@ struct MemberOf<Member> {
   static const void* get(const void* args) { return &(static_cast<const Struct*>(args)->*Member); }
 };
 
-/// Members whose names C++ keeps for itself have an underscore at the end.
+/// A member named like a C++ keyword ends with an underscore (do_); its name in tables does not.
 constexpr std::string_view name_in_tables(std::string_view member) {
   if (member.ends_with('_')) member.remove_suffix(1);
   return member;

@@ -8,8 +8,8 @@
 ///     tensors: name, need, dtypes, shape, documentation
 ///     outputs: name, dtypes, shape, in place of, documentation
 ///
-/// and last, where there is one, the argument that must be given with it. FORWARD(…) is around lines that
-/// functions of gradients do not have; outputs are none of theirs, either. recurrence.h says what the sizes
+/// and last, where there is one, the argument that must be given with it. FORWARD(…) encloses lines that
+/// backward functions do not have; nor do they have the outputs. recurrence.h says what the sizes
 /// are.
 
 #define FLA_PART_TOKENS(TENSOR)                          \
@@ -55,8 +55,7 @@
   OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state", \
          "memory for the final state, which is then returned; may be initial_state itself")
 
-// What the structs of an op's functions are made of: FLA_KEEP and FLA_NO_LINE stand for lines that stay and
-// go.
+// FLA_KEEP keeps a line of a list in a struct, FLA_NO_LINE leaves it out.
 #define FLA_KEEP(...) __VA_ARGS__
 #define FLA_NO_LINE(...)
 

@@ -45,13 +45,12 @@
 /// stages of an original kernel (fla/ops/common/stages.h) is kept apart until the call is done, so that a
 /// stage that fails leaves it as it was.
 ///
-/// Backward functions, chunk_<op>_backward, give the gradients of the chunked function's inputs from those of
-/// its outputs, `do` (do_ in C++) and `dht`, and from its inputs alone. Gradients are called d and the
-/// input's name, and have its shape and dtype. Where the caller gives memory for some, only those are
-/// computed; where it gives none, all that the call has. They know no pools. The same call gives the same
-/// bits twice, and a sequence the same gradients alone or in any batch, except for A_log, dt_bias and
-/// g_gamma, whose gradients are sums over all tokens. Powers of two in do and dht come out as they went in,
-/// as far as f32 goes.
+/// Backward functions, chunk_<op>_backward, compute the gradients of the chunked function's inputs from the
+/// inputs and from the gradients of its outputs, `do` (do_ in C++) and `dht`. The gradient of x is called dx
+/// and has x's shape and dtype. If the caller gives memory for some gradients, only those are computed;
+/// otherwise all of the call's are. Backward functions take no pools. They are deterministic, and a
+/// sequence's gradients do not depend on its batch; those of A_log, dt_bias and g_gamma are sums over the
+/// batch. Scaling do and dht by 2^n scales the gradients by exactly 2^n, within f32's range.
 ///
 /// Functions are thread-safe; calls may share inputs. CPU calls return when the result is there, CUDA calls
 /// when the work is on args.stream. They throw InvalidArgument before anything runs, BackendError when a
