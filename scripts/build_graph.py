@@ -95,9 +95,10 @@ class BuildGraph:
                 files = {self.relative(line.strip()) for line in lines}
                 self.not_compiled -= {(target, source) for source in files}
                 sources = files & target.sources
-                # A file that CMake wrote to compile others as one has nothing of its own.
-                for source in {path for path in sources if "CMakeFiles" not in path.parts} or sources:
-                    self.read[target, source] = files | self.read.get((target, source), set())
+                # A file that CMake wrote to compile others as one has nothing of its own, nor have these of each other.
+                together = {path for path in sources if "CMakeFiles" not in path.parts} or sources
+                for source in together:
+                    self.read[target, source] = files - (together - {source}) | self.read.get((target, source), set())
         self.readers = defaultdict(set)
         for unit, files in self.read.items():
             for file in files:

@@ -11,12 +11,12 @@ namespace py = pybind11;
 namespace fla::python {
 namespace {
 
-constexpr const char* kCapsule = "dltensor";
+constexpr const char* kTensorCapsule = "dltensor";
 
 /// Nobody has taken the tensor out of the capsule.
 void release(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, kCapsule)) return;
-  auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule, kCapsule));
+  if (!PyCapsule_IsValid(capsule, kTensorCapsule)) return;
+  auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule, kTensorCapsule));
   managed->deleter(managed);
 }
 
@@ -69,7 +69,7 @@ py::tuple shape_of(const ExportedTensor& exported) {
 
 py::capsule make_capsule(const Tensor& tensor) {
   DLManagedTensor* managed = tensor.to_dlpack();
-  PyObject* capsule = PyCapsule_New(managed, kCapsule, &release);
+  PyObject* capsule = PyCapsule_New(managed, kTensorCapsule, &release);
   if (capsule == nullptr) {
     auto* owned = reinterpret_cast<dlpack::ManagedTensor*>(managed);
     owned->deleter(owned);

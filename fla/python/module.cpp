@@ -22,10 +22,10 @@ namespace py = pybind11;
 namespace fla::python {
 namespace {
 
-constexpr const char* kCapsule = "fla_cpp.function";
+constexpr const char* kFunctionCapsule = "fla_cpp.function";
 
 const OpFunction* function_in(PyObject* capsule) {
-  return static_cast<const OpFunction*>(PyCapsule_GetPointer(capsule, kCapsule));
+  return static_cast<const OpFunction*>(PyCapsule_GetPointer(capsule, kFunctionCapsule));
 }
 
 PyObject* checked_call(PyObject* self, PyObject* const* values, Py_ssize_t count, bool directly) {
@@ -90,7 +90,7 @@ py::list results_of(const Op& op) {
 py::list functions_for_python() {
   py::list all;
   for (const OpFunction& function : functions()) {
-    const py::capsule capsule(&function, kCapsule);
+    const py::capsule capsule(&function, kFunctionCapsule);
     py::dict entry;
     entry["op"] = function.op->name;
     entry["name"] = function.name;

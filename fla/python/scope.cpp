@@ -86,7 +86,7 @@ Policy make_policy(const py::kwargs& settings) {
   return policy;
 }
 
-std::string describe(const Policy& policy) {
+std::string text_of(const Policy& policy) {
   std::string text;
   for (const Field& field : fields()) {
     const py::object value = field.get(policy);
@@ -117,7 +117,7 @@ void add_scope(py::module_& module) {
       module, "Policy", "What a person can set about the dispatch; a field that is left out says nothing.");
   policy.def(py::init(&make_policy))
       .def("__eq__", [](const Policy& a, const Policy& b) { return a == b; })
-      .def("__repr__", &describe);
+      .def("__repr__", &text_of);
   for (const Field& field : fields())
     policy.def_property_readonly(field.name, [get = field.get](const Policy& self) { return get(self); });
 

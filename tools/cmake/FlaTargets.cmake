@@ -46,8 +46,8 @@ function(fla_compile_fast TARGET)
   endif()
 endfunction()
 
-# fla_compile_together(TARGET): sanitizers make compiling so dear that the sources are compiled as one there. The other
-# builds compile each alone, as it has to be able to.
+# fla_compile_together(TARGET): sanitizers make compiling so dear that the sources are compiled as one there, and CI has
+# little time. The other builds compile each alone, as it has to be able to; so does clang-tidy.
 function(fla_compile_together TARGET)
   if(FLA_COMPILE_TOGETHER)
     set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
