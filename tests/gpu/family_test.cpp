@@ -13,8 +13,10 @@
 #include "tests/gpu/gpu_agreement.h"
 #include "tests/ops/recurrence/family_inputs.h"
 #include "tools/cases/accuracy.h"
+#include "tools/cases/backward_case.h"
 #include "tools/cases/case.h"
 #include "tools/cases/reference_of.h"
+#include "tools/cases/with_op.h"
 #include "tools/conformance/device_call.h"
 #include "tools/fla/chosen_backend.h"
 
@@ -240,5 +242,28 @@ std::vector<std::string> golden_files() {
 
 INSTANTIATE_TEST_SUITE_P(Files, GoldenOnGpu, testing::ValuesIn(golden_files()),
                          [](const auto& test) { return std::filesystem::path(test.param).stem().string(); });
+
+/// More tokens than are worked on at a time, whose states are kept and taken up again.
+template <class Args>
+void expect_long_gradients(fla::RecurrenceGradients (*run)(const typename Args::Backward&)) {
+  cases::CaseSpec<Args> spec{.H = 8, .HV = 16, .K = 32, .V = 24, .lengths = {9000, 0, 1, 4000}};
+  spec.data = cases::DataKind::slow;
+  const cases::BackwardCase<Args> made(spec);
+  const auto here = cases::named_gradients(cases::Functions<Args>::original_backward(made.args));
+  fla::conformance::DeviceCall<typename Args::Backward> call(made.args, kGpu);
+  const auto there = cases::named_gradients(call.bring_back(run(call.args())));
+  EXPECT_EQ(call.damage(), "") << Args::kOp.name;
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    if (!here[i].second.defined()) continue;
+    EXPECT_LE(cases::relative_error(there[i].second, here[i].second), 1e-4)
+        << Args::kOp.name << " " << here[i].first;
+  }
+}
+
+TEST_F(Family, GradientsOfLongSequences) {
+  expect_long_gradients<fla::KdaArgs>(&fla::original::chunk_kda_backward);
+  expect_long_gradients<fla::SimpleGlaArgs>(&fla::original::chunk_simple_gla_backward);
+  expect_long_gradients<fla::DplrDeltaRuleArgs>(&fla::original::chunk_dplr_delta_rule_backward);
+}
 
 }  // namespace

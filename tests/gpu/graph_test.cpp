@@ -10,8 +10,10 @@
 #include "tests/gpu/counting_allocator.h"
 #include "tests/gpu/cuda_graph.h"
 #include "tests/gpu/gpu_agreement.h"
+#include "tools/cases/backward_case.h"
 #include "tools/cases/random_case.h"
 #include "tools/conformance/allocations.h"
+#include "tools/conformance/laid_out.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"
 
@@ -294,6 +296,37 @@ TEST_F(GraphOfSteps, EachStepGoesOnFromTheStateThatTheOneBeforeLeft) {
       EXPECT_EQ(fla::conformance::disagreement(result, reference, args), "");
     }
   }
+}
+
+class GraphOfGradients : public fla_test::GpuTest {};
+
+TEST_F(GraphOfGradients, LeavesTheBitsOfTheCallAndAsksForNoMemory) {
+  const CudaStream stream;
+  const fla::cases::BackwardCase<KdaArgs> made(
+      {.H = 2, .K = 64, .V = 64, .lengths = {70, 0, 33}, .dtype = DType::bf16});
+  fla::KdaBackwardArgs args = made.args;
+  args.stream = stream.stream();
+  const LaidOut dq(args.q.shape(), DType::bf16), dk(args.k.shape(), DType::bf16),
+      dv(args.v.shape(), DType::bf16), dg(args.g.shape(), args.g.dtype()),
+      dbeta(args.beta.shape(), args.beta.dtype()), state(args.initial_state.shape(), DType::f32);
+  args.dq = dq, args.dk = dk, args.dv = dv, args.dg = dg, args.dbeta = dbeta, args.dinitial_state = state;
+  DeviceCall<fla::KdaBackwardArgs> call(args, kGpu);
+  const auto bytes = [&](const fla::RecurrenceGradients& result) {
+    std::vector<std::vector<std::byte>> all;
+    for (const auto& [name, gradient] : fla::cases::named_gradients(call.bring_back(result)))
+      all.push_back(fla::conformance::bytes_of(gradient));
+    EXPECT_EQ(call.damage(), "");
+    return all;
+  };
+  const fla::RecurrenceGradients result = fla::original::chunk_kda_backward(call.args());
+  const auto expected = bytes(result);
+  CountingAllocator allocator;
+  const CudaGraph graph(stream, cudaStreamCaptureModeGlobal,
+                        [&] { (void)fla::original::chunk_kda_backward(call.args()); });
+  EXPECT_EQ(allocator.allocations(), 0);
+  call.load(args);
+  graph.launch();
+  EXPECT_EQ(bytes(result), expected);
 }
 
 }  // namespace

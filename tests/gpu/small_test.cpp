@@ -7,6 +7,7 @@
 #include "tests/gpu/allocated_apart.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tools/cases/accuracy.h"
+#include "tools/cases/backward_case.h"
 #include "tools/cases/random_case.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/surrounded.h"
@@ -195,6 +196,35 @@ void expect_of_op(std::initializer_list<fla::RecurrenceResult (*)(const Args&)> 
 TEST_F(SmallOnGpu, RunsEveryOp) {
 #define FLA_OP(NAME, ARGS) \
   expect_of_op<fla::ARGS>({&fla::NAME, &fla::original::chunk_##NAME, &fla::original::fused_recurrent_##NAME});
+  FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+}
+
+template <class Args>
+void expect_gradients_of_op(fla::RecurrenceGradients (*run)(const typename Args::Backward&)) {
+  const auto expect = [&](const fla::cases::CaseSpec<Args>& spec) {
+    const fla::cases::BackwardCase<Args> made(spec);
+    const auto reference = fla::cases::named_gradients(fla::cases::gradient_reference_of(made.args));
+    DeviceCall<typename Args::Backward> call(made.args, kGpu);
+    const auto gradients = fla::cases::named_gradients(call.bring_back(run(call.args())));
+    EXPECT_EQ(call.damage(), "") << Args::kOp.name;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].second.defined()) continue;
+      EXPECT_LE(fla::cases::gradient_error(gradients[i].second, reference[i].second),
+                fla::cases::gradient_tolerance(spec.dtype))
+          << Args::kOp.name << " " << gradients[i].first;
+    }
+  };
+  fla::cases::CaseSpec<Args> spec{.H = 1, .HV = 2, .K = 20, .V = 40, .lengths = {70, 0, 5}};
+  expect(spec);
+  spec.dtype = DType::bf16, spec.K = 200, spec.V = 32;
+  if constexpr (requires(Args args) { args.g_gamma; }) spec.head_gates = true;
+  if constexpr (requires(Args args) { args.normalize; }) spec.options.normalize = true;
+  expect(spec);
+}
+
+TEST_F(SmallOnGpu, GradientsOfEveryOp) {
+#define FLA_OP(NAME, ARGS) expect_gradients_of_op<fla::ARGS>(&fla::original::chunk_##NAME##_backward);
   FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 }

@@ -22,8 +22,21 @@ bool same_memory(const TensorView& a, const TensorView& b) {
 }
 
 template <class Args>
+TensorView final_state_of(const Args& args) {
+  if constexpr (RecurrenceArgs<Args>) return args.final_state;
+  return {};
+}
+
+template <class Args>
 bool is_written(const Argument& argument, const Args& args) {
-  return argument.kind == ArgumentKind::output || same_memory(argument.tensor(&args), args.final_state);
+  return argument.kind == ArgumentKind::output || same_memory(argument.tensor(&args), final_state_of(args));
+}
+
+template <class Args>
+bool is_given_outputs(const Args& args) {
+  return std::ranges::any_of(Args::arguments(), [&](const Argument& argument) {
+    return argument.kind == ArgumentKind::output && argument.name != "final_state" && argument.given(&args);
+  });
 }
 
 }  // namespace
@@ -68,7 +81,7 @@ bool SurroundedMemory::intact_around() const {
          std::all_of(begin + static_cast<std::ptrdiff_t>(bytes_), found_.end(), poison);
 }
 
-template <RecurrenceArgs Args>
+template <class Args>
 DeviceCall<Args>::DeviceCall(const Args& host, Device device, DeviceIndices indices)
     : device_(device), indices_(indices), host_(host), args_(host) {
   mirrors_.reserve(Args::arguments().size());
@@ -76,17 +89,17 @@ DeviceCall<Args>::DeviceCall(const Args& host, Device device, DeviceIndices indi
     if (argument.is_tensor() && argument.tensor(&host).defined()) mirror(argument);
   }
   load(host);
-  if (!host.out.defined()) return;
+  if (!is_given_outputs(host)) return;
   const SurroundedMemory& workspace = workspace_.emplace_back(device, workspace_size(args_));
   args_.workspace = {workspace.data(), workspace.bytes()};
 }
 
-template <RecurrenceArgs Args>
+template <class Args>
 void DeviceCall<Args>::mirror(const Argument& argument) {
   if (argument.kind == ArgumentKind::index && indices_ == DeviceIndices::on_host) return;
   const TensorView& host = argument.tensor(&host_);
   TensorView& there = argument.tensor(static_cast<void*>(&args_));
-  if (&host == &host_.final_state && same_memory(host, host_.initial_state)) {
+  if (argument.name == "final_state" && same_memory(host, host_.initial_state)) {
     there = args_.initial_state;
     return;
   }
@@ -97,7 +110,7 @@ void DeviceCall<Args>::mirror(const Argument& argument) {
   mirrors_.push_back({&argument, std::move(memory), is_written(argument, host_)});
 }
 
-template <RecurrenceArgs Args>
+template <class Args>
 void DeviceCall<Args>::load(const Args& host) {
   host_ = host;
   damage_.clear();
@@ -109,8 +122,8 @@ void DeviceCall<Args>::load(const Args& host) {
   }
 }
 
-template <RecurrenceArgs Args>
-RecurrenceResult DeviceCall<Args>::bring_back(const RecurrenceResult& result) {
+template <class Args>
+typename Args::Result DeviceCall<Args>::bring_back(const Result& result) {
   synchronize(device_, args_.stream);
   for (Mirror& mirror : mirrors_) {
     const std::vector<std::byte> bytes = mirror.memory.fetch();
@@ -131,11 +144,26 @@ RecurrenceResult DeviceCall<Args>::bring_back(const RecurrenceResult& result) {
     if (given.defined() && there.data() == given.data()) return Tensor::over(host);
     return copy_to(there, {}, args_.stream);
   };
-  return {on_host(result.o, args_.out, host_.out),
-          on_host(result.final_state, args_.final_state, host_.final_state)};
+  if constexpr (RecurrenceArgs<Args>) {
+    return {on_host(result.o, args_.out, host_.out),
+            on_host(result.final_state, args_.final_state, host_.final_state)};
+  } else {
+    Result here;
+    const auto bring = [&](const Tensor& there, std::string_view name) {
+      const Argument* const argument = find_argument(Args::arguments(), name);
+      return argument == nullptr ? Tensor()
+                                 : on_host(there, argument->tensor(&args_), argument->tensor(&host_));
+    };
+#define FLA_INPUT(name) here.d##name = bring(result.d##name, "d" #name);
+    FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+    return here;
+  }
 }
 
-#define FLA_OP(NAME, ARGS) template class DeviceCall<ARGS>;
+#define FLA_OP(NAME, ARGS)         \
+  template class DeviceCall<ARGS>; \
+  template class DeviceCall<ARGS::Backward>;
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 

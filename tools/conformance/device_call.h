@@ -40,15 +40,18 @@ class SurroundedMemory {
 
 enum class DeviceIndices : std::uint8_t { on_device, on_host };
 
-/// A call on a device that stands for one on the host: every tensor has the same strides there, the same
-/// alignment up to 64 bytes, the same bytes between its elements, and poison around them. A call whose `out`
-/// is given is given a workspace, too, of exactly the bytes that it needs, full of poison.
+/// A call on a device that stands for one on the host, forward or backward: every tensor has the same strides
+/// there, the same alignment up to 64 bytes, the same bytes between its elements, and poison around them. A
+/// call that is given an output, besides a final state, is given a workspace, too, of exactly the bytes that
+/// it needs, full of poison.
 ///
 ///     DeviceCall call(args, device);
 ///     const RecurrenceResult result = call.bring_back(kda(call.args()));
-template <RecurrenceArgs Args>
+template <class Args>
 class DeviceCall {
  public:
+  using Result = typename Args::Result;
+
   /// The host's memory must outlive the call.
   DeviceCall(const Args& host, Device device, DeviceIndices indices = DeviceIndices::on_device);
 
@@ -59,7 +62,7 @@ class DeviceCall {
 
   /// Waits for the call's stream and brings its result back: outputs that the host's call gives are filled,
   /// between their elements, too, with what is on the device; others are new tensors on the host.
-  RecurrenceResult bring_back(const RecurrenceResult& result);
+  Result bring_back(const Result& result);
 
   /// What bring_back() found to be written that is no output, one sentence each: "wrote into q; ".
   const std::string& damage() const { return damage_; }

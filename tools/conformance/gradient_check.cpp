@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "fla/core/errors.h"
@@ -18,6 +19,7 @@
 #include "tools/conformance/agreement.h"
 #include "tools/conformance/check.h"
 #include "tools/conformance/child.h"
+#include "tools/conformance/device_call.h"
 #include "tools/conformance/laid_out.h"
 #include "tools/conformance/op_specs.h"
 #include "tools/conformance/searched_op.h"
@@ -75,7 +77,10 @@ class GradientCheck {
   bool takes(const Args& args) {
     if (report_.backend == "original") return true;
     const ScopedPolicy policy(only(Args::kOp.name, report_.backend));
-    for (const Explanation::Row& row : explain(Args::kOp.name, Args::kOp.backward, args).rows) {
+    std::optional<DeviceCall<Args>> there;
+    if (!options_.device.is_cpu()) there.emplace(args, options_.device);
+    const Args& asked = there ? there->args() : args;
+    for (const Explanation::Row& row : explain(Args::kOp.name, Args::kOp.backward, asked).rows) {
       if (row.name != report_.backend) continue;
       has_function_ = has_function_ || row.state != "not_implemented";
       return row.state == "selected";
@@ -99,6 +104,15 @@ class GradientCheck {
   }
 
   RecurrenceGradients gradients_of(const Args& args) const {
+    if (options_.device.is_cpu()) return gradients_there(args);
+    DeviceCall<Args> call(args, options_.device);
+    RecurrenceGradients gradients = call.bring_back(gradients_there(call.args()));
+    if (!call.damage().empty()) fail(call.damage(), args);
+    return gradients;
+  }
+
+  /// Where the arguments are.
+  RecurrenceGradients gradients_there(const Args& args) const {
     using Functions = cases::Functions<Forward>;
     if (report_.backend == "original") return Functions::original_backward(args);
     const ScopedPolicy policy(only(Args::kOp.name, report_.backend));
@@ -302,10 +316,6 @@ class GradientCheck {
 
 template <RecurrenceArgs Args>
 void check_gradients(Report& report, const Options& options) {
-  if (!options.device.is_cpu()) {
-    report.skipped = "gradients are checked on cpu, not on " + to_string(options.device);
-    return;
-  }
   GradientCheck<Args>(report, options).run();
 }
 

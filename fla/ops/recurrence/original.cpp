@@ -70,6 +70,10 @@ struct Kernel {
 constexpr Kernel kChunk{&RecurrenceOp::chunk, cuda::chunk_workspace, cuda::launch_chunk};
 constexpr Kernel kRecurrent{&RecurrenceOp::recurrent, cuda::recurrent_workspace, cuda::launch_recurrent};
 
+void check_launch(cudaError_t error, std::string_view function, BackendError::Wrote wrote) {
+  if (error != cudaSuccess) check_cuda(error, ("launching " + std::string(function)).c_str(), wrote);
+}
+
 RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   const Device device = args.q.device();
   check_device(device);
@@ -80,11 +84,24 @@ RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   const CurrentDevice current(device.index);
   const CallWorkspace workspace(args.workspace, kernel.workspace(call), device, args.stream);
   RecurrenceResult result = make_result(args);
-  const cudaError_t error = kernel.launch(call_of(args, result), pair_of(args), workspace.data(),
-                                          static_cast<cudaStream_t>(args.stream.handle));
-  if (error != cudaSuccess)
-    check_cuda(error, ("launching " + std::string(args.op.*kernel.function)).c_str(),
-               BackendError::Wrote::nothing);
+  check_launch(kernel.launch(call_of(args, result), pair_of(args), workspace.data(),
+                             static_cast<cudaStream_t>(args.stream.handle)),
+               args.op.*kernel.function, BackendError::Wrote::nothing);
+  return result;
+}
+
+RecurrenceGradients run_on_cuda(const BackwardArguments& args) {
+  const Device device = args.call.q.device();
+  check_device(device);
+  const BackwardCall call = call_of(args, {});
+  check_grid(call.call);
+  const CurrentDevice current(device.index);
+  const CallWorkspace workspace(args.call.workspace, cuda::backward_workspace(call), device,
+                                args.call.stream);
+  RecurrenceGradients result = make_result(args);
+  check_launch(cuda::launch_backward(call_of(args, result), workspace.data(),
+                                     static_cast<cudaStream_t>(args.call.stream.handle)),
+               args.call.op.backward, BackendError::Wrote::maybe);
   return result;
 }
 
@@ -96,6 +113,12 @@ std::size_t original_workspace(const Arguments& args) {
   check_grid(call);
   return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));
 }
+std::size_t original_workspace(const BackwardArguments& args) {
+  check_device(args.call.q.device());
+  const BackwardCall call = call_of(args, {});
+  check_grid(call.call);
+  return cuda::backward_workspace(call);
+}
 
 #else
 
@@ -106,28 +129,20 @@ std::size_t original_workspace(const Arguments& args) {
 struct Kernel {};
 constexpr Kernel kChunk, kRecurrent;
 RecurrenceResult run_on_cuda(const Arguments& args, const Kernel&) { refuse(args.q.device()); }
+RecurrenceGradients run_on_cuda(const BackwardArguments& args) { refuse(args.call.q.device()); }
 
 }  // namespace
 
 std::size_t original_workspace(const Arguments& args) { refuse(args.q.device()); }
+std::size_t original_workspace(const BackwardArguments& args) { refuse(args.call.q.device()); }
 
 #endif
 
 RecurrenceResult run_chunk(const Arguments& args) {
   return args.q.device().is_cpu() ? run_on_cpu(args, chunk_on_cpu) : run_on_cuda(args, kChunk);
 }
-namespace {
-[[noreturn]] void refuse_gradients(Device device) {
-  check_device(device);
-  throw InvalidArgument("q", "expected device cpu, got " + to_string(device) +
-                                 ": there are no original kernels of gradients for CUDA yet");
-}
-}  // namespace
-
-std::size_t original_workspace(const BackwardArguments& args) { refuse_gradients(args.call.q.device()); }
-
 RecurrenceGradients run_backward(const BackwardArguments& args) {
-  if (!args.call.q.device().is_cpu()) refuse_gradients(args.call.q.device());
+  if (!args.call.q.device().is_cpu()) return run_on_cuda(args);
   RecurrenceGradients result = make_result(args);
   backward_on_cpu(call_of(args, result));
   return result;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
+
+#include "fla/ops/common/cuda/instructions.cuh"
 
 /// Products of f32 matrices on the tensor cores: mma.m16n8k8 in tf32 (11 bits), three times on operands split
 /// into a high and a low part (22 bits: as good as f32 here).
@@ -35,14 +35,6 @@ __device__ inline Parts split_down(float x) {
   return {__float_as_uint(x), __float_as_uint(x - __uint_as_float(__float_as_uint(x) & 0xffffe000u))};
 }
 
-__device__ inline void mma_tf32(Fragment& d, std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                                std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
 struct OperandA {
   Parts x[4];
   __device__ explicit OperandA(const Fragment& a) {
@@ -73,6 +65,31 @@ __device__ void multiply(Fragment (&d)[count], const OperandA& a, const float2 (
     if (n < first) continue;
     mma_tf32(d[n], x[0].high, x[2].high, x[1].high, x[3].high, y[n][0].high, y[n][1].high);
   }
+}
+
+/// d[n] += A (rows 8 n .. of `rows`, columns `column` ..)^T for every n from `first` on.
+template <int count>
+__device__ void multiply_rows(Fragment (&d)[count], const OperandA& a, const float* rows, int row_stride,
+                              int column, int first = 0) {
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  float2 b[count];
+#pragma unroll
+  for (int n = 0; n < count; ++n) {
+    if (n >= first) b[n] = *reinterpret_cast<const float2*>(rows + (8 * n + g) * row_stride + column + 2 * p);
+  }
+  multiply(d, a, b, first);
+}
+
+/// d[n] += A (rows `row` .., columns 8 n .. of `tile`) for every n.
+template <int count>
+__device__ void multiply_columns(Fragment (&d)[count], const OperandA& a, const float* tile, int row_stride,
+                                 int row) {
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  const float* const first = tile + (row + 2 * p) * row_stride + g;
+  float2 b[count];
+#pragma unroll
+  for (int n = 0; n < count; ++n) b[n] = {first[8 * n], first[8 * n + row_stride]};
+  multiply(d, a, b);
 }
 
 }  // namespace fla::cuda

@@ -38,7 +38,8 @@ auto with_form(const RecurrenceCall& call, Body&& body) {
 std::size_t chunk_workspace(const RecurrenceCall& call) {
   if (call.rule == Rule::low_rank) return recurrent_workspace(call);
   return index_workspace(call) + with_form(call, [&]<class F>(F) {
-           return ChunkWorkspace<F::KP, F::decay, F::rule>::bytes(call, chunk_places(call));
+           return ChunkWorkspace<F::KP, F::decay, F::rule>::bytes(call,
+                                                                  chunk_places<chunk_size(F::KP)>(call));
          });
 }
 

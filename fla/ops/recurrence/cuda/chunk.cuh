@@ -55,6 +55,11 @@ struct ChannelOperators {
   Maybe<true, KeyPairs<KP>> M;                       ///< zeros above the diagonal
   Maybe<rule == Rule::delta, KeyPairs<KP>> T2;       ///< likewise
   Maybe<true, float[KP]> gamma;                      ///< 2^G_last
+
+  /// Of tokens t to t + 3.
+  __device__ void write_Kr(int t, int channel, float4 x) {
+    *reinterpret_cast<float4*>(Kr.at[t / 4][channel]) = x;
+  }
 };
 
 /// The same with one decay per token; q and k are in ChunkKeys.
@@ -81,8 +86,10 @@ __device__ std::int64_t chunk_place(const RecurrenceCall& call, const Sequence& 
 template <int KP, Decay decay, Rule rule>
 struct ChunkWorkspace {
   using Operators = ChunkOperators<KP, decay, rule>;
-  ChunkKeys<KP>* keys;   ///< [place][key head]; none with a decay a channel
-  Operators* operators;  ///< [place][value head]
+  static constexpr bool kBackward = false;
+  static constexpr std::int64_t first = 0;  ///< place
+  ChunkKeys<KP>* keys;                      ///< [place][key head]; none with a decay a channel
+  Operators* operators;                     ///< [place][value head]
 
   static std::int64_t key_tiles(const RecurrenceCall& call, std::int64_t places) {
     return decay == Decay::token ? places * (call.HV / call.group) : 0;
@@ -96,8 +103,8 @@ struct ChunkWorkspace {
         operators(reinterpret_cast<Operators*>(keys + key_tiles(call, places))) {}
 };
 
-inline std::int64_t chunk_places(const RecurrenceCall& call) {
-  const int C = chunk_size(call.K);
+template <int C>
+std::int64_t chunk_places(const RecurrenceCall& call) {
   return call.cu_seqlens.data ? call.T / C + call.N : call.N * ((call.T + C - 1) / C);
 }
 

@@ -11,14 +11,14 @@ namespace fla::cuda {
 template <int KP, Decay decay, Rule rule>
 cudaError_t launch_chunk_kernels(const RecurrenceCall& call, void* workspace, cudaStream_t stream) {
   constexpr int kSmallest = 99 * 1024;  // shared memory of a block on sm_86 and sm_89
-  const std::int64_t places = chunk_places(call);
+  const std::int64_t places = chunk_places<chunk_size(KP)>(call);
   const ChunkWorkspace<KP, decay, rule> operators(call, places, workspace);
   cudaError_t error;
   if constexpr (decay == Decay::channel) {
     constexpr int kPrepare = sizeof(PrepareMemory<KP, rule>);
     static_assert(kPrepare <= kSmallest);
-    error =
-        launch_blocks<chunk_prepare<KP, rule>, kPrepare>(places * call.HV, kThreads, stream, call, operators);
+    error = launch_blocks<chunk_prepare<KP, rule, ChunkWorkspace<KP, decay, rule>>, kPrepare>(
+        places * call.HV, kThreads, stream, call, operators);
   } else {
     constexpr int kPairs = sizeof(PairsMemory<KP>);
     static_assert(kPairs <= kSmallest);

@@ -32,9 +32,9 @@ struct PrepareMemory {
   float beta[C];
 };
 
-template <Rule rule, int KP, int C>
+template <Rule rule, int KP, int C, class Operators>
 __device__ void write_scaled(const PrepareMemory<KP, rule>& memory, const float (&g)[C], int channel,
-                             ChannelOperators<KP, rule>& operators) {
+                             Operators& operators) {
   float sum = 0;
 #pragma unroll
   for (int t = C - 4; t >= 0; t -= 4) {
@@ -44,7 +44,7 @@ __device__ void write_scaled(const PrepareMemory<KP, rule>& memory, const float 
       x[i] = memory.k[(t + i) * kRow<KP> + channel] * exp2_decay(sum);
       sum += g[t + i];
     }
-    *reinterpret_cast<float4*>(operators.Kr.at[t / 4][channel]) = {x[0], x[1], x[2], x[3]};
+    operators.write_Kr(t, channel, {x[0], x[1], x[2], x[3]});
   }
   operators.gamma.at[channel] = exp2_decay(sum);
   sum = 0;
@@ -158,16 +158,26 @@ __device__ void pairs_within(PrepareMemory<KP, rule>& memory, KeyPairs<KP>& M) {
   }
 }
 
-template <int KP, Rule rule>
+/// From Lt = N^T, as it is where every beta is 1, to N and the transpose of L.
+template <int KP, Rule rule, int C>
+__device__ void keep_pairs(PrepareMemory<KP, rule>& memory, const float (&beta)[C], KeyPairs<KP>& N) {
+  for (int i = threadIdx.x; i < C * C; i += kThreads) {
+    float& n = memory.Lt.at[i % C * PrepareMemory<KP, rule>::kPairRow + i / C];
+    N[i / C][i % C] = n;
+    n = weighted(beta[i / C], n);
+  }
+}
+
+/// A backward call keeps N, and (I + L)^-1 without beta.
+template <int KP, Rule rule, class Workspace>
 __global__ void __launch_bounds__(kThreads)
-    chunk_prepare(const __grid_constant__ RecurrenceCall call,
-                  const ChunkWorkspace<KP, Decay::channel, rule> workspace) {
+    chunk_prepare(const __grid_constant__ RecurrenceCall call, const Workspace workspace) {
   constexpr int C = chunk_size(KP), kColumns = KP > kThreads ? KP / kThreads : 1;
   constexpr int kPairRow = PrepareMemory<KP, rule>::kPairRow;
   extern __shared__ __align__(16) char shared[];
   auto& memory = *reinterpret_cast<PrepareMemory<KP, rule>*>(shared);
 
-  const ChunkOfBlock<C> chunk(call, call.HV);
+  const ChunkOfBlock<C> chunk(call, call.HV, workspace.first);
   if (chunk.count == 0) return;
   auto& operators = workspace.operators[blockIdx.x];
 
@@ -178,8 +188,11 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = threadIdx.x; i < C * C; i += kThreads) {
     if (i / C < i % C) M[i / C][i % C] = 0;
   }
-  TokenLoader<C, KP, Decays::log2> tokens(call, chunk.head);
+  TokenLoader<C, KP, Workspace::kBackward ? Decays::any_log2 : Decays::log2> tokens(call, chunk.head);
   tokens.load(chunk.range(), memory.q, memory.k, memory.factor, memory.beta);
+  if constexpr (Workspace::kBackward) {
+    if (const int own = threadIdx.x; own < C) operators.beta[own] = memory.beta[own], memory.beta[own] = 1;
+  }
   __syncthreads();
   float g[kColumns][C];
   const auto with_columns = [&](auto&& body) {
@@ -209,6 +222,10 @@ __global__ void __launch_bounds__(kThreads)
   pairs_within<rule>(memory, M);
   if constexpr (rule == Rule::delta) {
     __syncthreads();
+    if constexpr (Workspace::kBackward) {
+      keep_pairs<KP, rule>(memory, operators.beta, operators.N.at);
+      __syncthreads();
+    }
     if (const int j = threadIdx.x; j < C) solve(memory.Lt.at, memory.beta, j, operators.T2.at);
   }
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cuda_pipeline.h>
 #include <math_constants.h>
 
+#include "fla/ops/common/cuda/copies.cuh"
 #include "fla/ops/common/cuda/mma.cuh"
 #include "fla/ops/recurrence/cuda/chunk.cuh"
 #include "fla/ops/recurrence/cuda/tokens.cuh"
@@ -70,22 +70,6 @@ struct StateMemory {
   Maybe<!kChannels && !kDelta, float[C]> divisors;
 };
 
-/// Copies `rows` rows of `width` floats (powers of two), four floats at a time, to rows that are `row` floats
-/// apart.
-template <int threads, int rows, int width, int row>
-__device__ void copy_rows(const float* source, float* target) {
-  constexpr int kOneTime = threads * 4, kTimes = (rows * width + kOneTime - 1) / kOneTime;
-  static_assert(kOneTime % width == 0);
-  const int first = threadIdx.x * 4;
-  source += first, target += first / width * row + first % width;
-#pragma unroll
-  for (int i = 0; i < kTimes; ++i) {
-    if (rows * width % kOneTime == 0 || first + i * kOneTime < rows * width) {
-      __pipeline_memcpy_async(target + i * (kOneTime / width) * row, source + i * kOneTime, 16);
-    }
-  }
-}
-
 /// Copies [C / 4][KP][4] to rows of C floats.
 template <int threads, int C, int KP, int row>
 __device__ void copy_fours(const float* source, float* target) {
@@ -146,31 +130,6 @@ struct ChunkCopies {
     copy_rows<kThreads, C, KP, kRow<KP>>(&from[0][0], to);
   }
 };
-
-/// d[n] += A (rows 8 n .. of `rows`, columns `column` ..)^T for every n from `first` on.
-template <int count>
-__device__ void multiply_rows(Fragment (&d)[count], const OperandA& a, const float* rows, int row_stride,
-                              int column, int first = 0) {
-  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  float2 b[count];
-#pragma unroll
-  for (int n = 0; n < count; ++n) {
-    if (n >= first) b[n] = *reinterpret_cast<const float2*>(rows + (8 * n + g) * row_stride + column + 2 * p);
-  }
-  multiply(d, a, b, first);
-}
-
-/// d[n] += A (rows `row` .., columns 8 n .. of `tile`) for every n.
-template <int count>
-__device__ void multiply_columns(Fragment (&d)[count], const OperandA& a, const float* tile, int row_stride,
-                                 int row) {
-  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  const float* const first = tile + (row + 2 * p) * row_stride + g;
-  float2 b[count];
-#pragma unroll
-  for (int n = 0; n < count; ++n) b[n] = {first[8 * n], first[8 * n + row_stride]};
-  multiply(d, a, b);
-}
 
 /// Whether an element of any lane is NaN or infinite: zero times that is NaN.
 template <int count>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fla/ops/common/cuda/elements.cuh"
+#include "fla/ops/common/cuda/instructions.cuh"
 #include "fla/ops/recurrence/cuda/kernels.h"
 
 /// What becomes of raw g and beta. Log-decays are kept in powers of two: decay = 2^g. Errors are relative to
@@ -11,11 +12,7 @@ namespace fla::cuda {
 inline constexpr float kLog2e = 1.4426950408889634f;
 
 /// 2^x for x <= 0; -inf gives 0, and so does what underflows.
-__device__ inline float exp2_decay(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
+__device__ inline float exp2_decay(float x) { return exp2_approximately(x); }
 
 __device__ inline float sigmoid(float x) {
   const float e = __expf(-fabsf(x));

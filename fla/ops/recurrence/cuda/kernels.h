@@ -36,4 +36,12 @@ std::size_t chunk_workspace(const RecurrenceCall& call);
 cudaError_t launch_chunk(const RecurrenceCall& call, const LowRankPair& pair, void* workspace,
                          cudaStream_t stream);
 
+/// The gradients, in chunks like launch_chunk; Rule::low_rank token by token. N * HV * (V / 32 + 1) below
+/// 2^31. Memory grows with the sequences by a state every few hundred to thousands of tokens: `window` tokens
+/// of value heads are worked on at a time, 0: as many as is good. A launch that fails may have written
+/// gradients.
+std::size_t backward_workspace(const BackwardCall& back, std::int64_t window = 0);
+cudaError_t launch_backward(const BackwardCall& back, void* workspace, cudaStream_t stream,
+                            std::int64_t window = 0);
+
 }  // namespace fla::cuda

@@ -7,15 +7,16 @@
 /// What the kernels that make operators have in common, whatever a token's decay is.
 namespace fla::cuda {
 
-/// The chunk and head of a block, of `heads` at each place; count is 0 where it has none.
+/// The chunk and head of a block, of `heads` at each place from `first_place` on; count is 0 where it has
+/// none.
 template <int C>
 struct ChunkOfBlock {
   int head, count = 0;
-  std::int64_t place, batch, first;
+  std::int64_t place, n, batch, first;
 
-  __device__ ChunkOfBlock(const RecurrenceCall& call, int heads)
-      : head(static_cast<int>(blockIdx.x % heads)), place(blockIdx.x / heads) {
-    const std::int64_t n = sequence_at<C>(call, place);
+  __device__ ChunkOfBlock(const RecurrenceCall& call, int heads, std::int64_t first_place = 0)
+      : head(static_cast<int>(blockIdx.x % heads)), place(first_place + blockIdx.x / heads) {
+    n = sequence_at<C>(call, place);
     const Sequence sequence = sequence_of(call, n);
     const std::int64_t chunk = place - chunk_place<C>(call, sequence, n, 0);
     batch = sequence.batch, first = sequence.begin + chunk * C;

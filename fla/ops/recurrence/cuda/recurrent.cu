@@ -53,7 +53,7 @@ __device__ void make_divisors(const KeyTile<KP>& q, const KeyTile<KP>& k, const 
 template <int KP, Rule rule>
 __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
     recurrent(const __grid_constant__ RecurrenceCall call, const __grid_constant__ LowRankPair pair) {
-  __shared__ alignas(16) KeyTile<KP> q, k, d;
+  alignas(16) __shared__ KeyTile<KP> q, k, d;
   __shared__ PairTiles<KP, rule> tiles;
   __shared__ float v[kTokens][kValues], o[kTokens][kValues], beta[kTokens];
   __shared__ float z[KP], divisors[kTokens];  // with normalize

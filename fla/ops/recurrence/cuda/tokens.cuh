@@ -128,7 +128,9 @@ class HeldBeta {
   std::uint32_t bits_ = 0;
 };
 
-enum class Decays { log2, plain };
+/// What a loader makes of gates. log2 is for calls that have g; any_log2 and plain also for those that have
+/// none.
+enum class Decays { log2, any_log2, plain };
 
 /// Everything that a token has but v, whatever its gate is; a gate that has one number a token is the same in
 /// every channel.
@@ -171,7 +173,6 @@ class TokenLoader {
   static constexpr int kRows = 2;
   static_assert(tokens % (kRows * kWarps) == 0);
 
-  /// Only kernels with one decay per channel ask for log-decays, and those calls always have g.
   __device__ bool has_gates() const { return kind == Decays::log2 || call_.g.data; }
 
   __device__ void put_decays(const typename Lane::Bits& bits, bool there, float* row) const {

@@ -11,8 +11,12 @@
 #include <type_traits>
 
 #include "fla/core/half.h"
-#include "tests/backends/tilelang/emulation/block.h"
 #include "tests/backends/tilelang/emulation/products.h"
+#include "tests/emulation/block.h"
+
+namespace fla::tilelang::emulated {
+using namespace emulation::block;
+}
 
 /// What generated kernels use of CUDA and of TileLang's template headers, for a C++ compiler: this file is
 /// there in the place of each of them. Only what the kernels need: another kernel may need more.
@@ -250,7 +254,8 @@ template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), Prepared&, dim3 grid, dim3 block, int shared_bytes,
                    cudaStream_t, Arguments... arguments) {
   if (static_cast<std::size_t>(shared_bytes) > generated::kSharedBytes) return cudaErrorInvalidValue;
-  emulated::run_grid(static_cast<int>(grid.x), static_cast<int>(block.x), [&] { kernel(arguments...); });
+  emulated::run_grid(grid.x, static_cast<int>(block.x), generated::buf_dyn_shmem,
+                     [&] { kernel(arguments...); });
   return cudaSuccess;
 }
 

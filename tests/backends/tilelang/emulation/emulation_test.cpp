@@ -9,7 +9,7 @@
 
 #include "backends/tilelang/tilelang.h"
 #include "fla/ops/recurrence/call_of.h"
-#include "tests/backends/tilelang/emulation/block.h"
+#include "tests/emulation/block.h"
 #include "tests/ops/kda/extremes.h"
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
@@ -25,12 +25,12 @@ using fla::cases::DataKind;
 using fla::cases::KdaCase;
 using fla::cases::KdaSpec;
 using fla::cases::make_kda_case;
-using fla::tilelang::emulated::Schedule;
+using fla::emulation::block::Schedule;
 
 /// The result of a call of tensors on the CPU, in a workspace full of NaNs.
 template <class Args>
 KdaResult emulated(const Args& args, const Schedule& schedule = {}) {
-  fla::tilelang::emulated::set_schedule(schedule);
+  fla::emulation::block::set_schedule(schedule);
   KdaResult result = fla::make_result(args);
   fla::RecurrenceCall call = fla::call_of(args, result);
   call.cu_seqlens.on_host = call.read_slots.on_host = call.write_slots.on_host = false;

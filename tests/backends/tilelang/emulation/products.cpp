@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "fla/core/half.h"
-#include "tests/backends/tilelang/emulation/block.h"
+#include "tests/emulation/block.h"
+
+alignas(1024) constinit thread_local unsigned char fla::tilelang::generated::buf_dyn_shmem[kSharedBytes];
 
 namespace fla::tilelang::emulated {
 namespace {
@@ -44,7 +46,7 @@ float dot(const Row& x, const Row& y) {
 }  // namespace
 
 void multiply(Operand a, Operand b, int columns, float* sums, bool add) {
-  const int thread = thread_index.x % 128, lane = thread % 32;
+  const int thread = emulation::block::thread_index.x % 128, lane = thread % 32;
   const int first = thread / 32 * 16 + lane / 4;
   const std::array<Row, 2> rows{row_of(a, first), row_of(a, first + 8)};
   for (int i = 0; i < columns / 4; ++i) {

@@ -1,6 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+namespace fla::tilelang::generated {
+inline constexpr std::size_t kSharedBytes = 227 * 1024;
+extern constinit thread_local unsigned char buf_dyn_shmem[kSharedBytes];  ///< as TileLang calls it
+}  // namespace fla::tilelang::generated
 
 namespace fla::tilelang::emulated {
 

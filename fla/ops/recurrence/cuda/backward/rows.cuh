@@ -1,0 +1,146 @@
+#pragma once
+
+#include "fla/ops/common/cuda/warp.cuh"
+#include "fla/ops/recurrence/cuda/backward/workspace.cuh"
+#include "fla/ops/recurrence/cuda/pairs.cuh"
+
+/// What comes before and after the kernels that have the products: the scales, rows of key heads, sums over
+/// tokens.
+namespace fla::cuda {
+
+/// The upstream gradients' scale of a head of a sequence: a power of two that makes the largest about 1, so
+/// that results scale exactly with what comes in.
+template <int KP, Rule rule>
+__global__ void __launch_bounds__(kThreads)
+    find_scales(const __grid_constant__ BackwardCall back,
+                const __grid_constant__ BackwardWorkspace<KP, rule> workspace) {
+  __shared__ float largest[kWarps];
+  const RecurrenceCall& call = back.call;
+  const int head = static_cast<int>(blockIdx.x % call.HV);
+  const std::int64_t n = blockIdx.x / call.HV;
+  const Sequence sequence = sequence_of(call, n);
+  float most = 0;
+  const Rows& rows = back.do_;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll 4
+  for (std::int64_t t = sequence.begin + warp; t < sequence.end; t += kWarps) {
+    const std::int64_t at = sequence.batch * rows.batch + t * rows.token + head * rows.head;
+    for (int v = lane; v < workspace.values; v += 32)
+      most = fmaxf(most, fabsf(load(rows.data, rows.dtype, at + v * rows.channel)));
+  }
+  if (back.dht.data) {
+    for (int i = threadIdx.x; i < call.K * call.V; i += kThreads) {
+      const std::int64_t at =
+          back.dht.offset(n, head) + i / call.V * back.dht.key + i % call.V * back.dht.value;
+      most = fmaxf(most, fabsf(load(back.dht.data, back.dht.dtype, at)));
+    }
+  }
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, mask));
+  if (lane == 0) largest[warp] = most;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (const float x : largest) most = fmaxf(most, x);
+  // The exponent's bits alone; both powers are normal numbers.
+  const int exponent = min(max(static_cast<int>(__float_as_uint(most) >> 23) - 127, -126), 126);
+  const auto power = [](int e) { return __uint_as_float(static_cast<std::uint32_t>(127 + e) << 23); };
+  workspace.scales[blockIdx.x] = most == 0 ? float2{1, 1} : float2{power(-exponent), power(exponent)};
+}
+
+/// One gradient of a key head's rows: where value heads' rows are in the workspace, and where it goes.
+struct RowGradient {
+  const float* from = nullptr;  ///< of place 0, value head 0
+  std::int64_t head = 0;        ///< floats from one value head's rows to the next one's
+  std::int64_t share = 0;       ///< and from one share's
+  Rows to{};
+  Rows normed{};  ///< what a norm was taken of, where one was
+  float factor = 1;
+};
+
+/// Adds up the rows of a chunk's value heads that belong to one row of `to`, all shares of them, and goes
+/// through the norm. A block has a chunk and a head of `to`, which `group` value heads share; a warp a token
+/// at a time.
+template <int KP, Rule rule>
+__global__ void __launch_bounds__(kThreads)
+    store_rows(const __grid_constant__ BackwardCall back,
+               const __grid_constant__ BackwardWorkspace<KP, rule> workspace,
+               const __grid_constant__ RowGradient gradient, int group) {
+  constexpr int C = BackwardWorkspace<KP, rule>::C, kEach = KP / 32;
+  const RecurrenceCall& call = back.call;
+  const ChunkOfBlock<C> chunk(call, call.HV / group, workspace.first);
+  const int lane = threadIdx.x % 32;
+  for (int t = static_cast<int>(threadIdx.x) / 32; t < chunk.count; t += kWarps) {
+    float x[kEach] = {};
+    for (int i = 0; i < group; ++i) {
+      const int head = chunk.head * group + i;
+      const float up = workspace.scales[chunk.n * call.HV + head].y * gradient.factor;
+      const float* from =
+          gradient.from + workspace.at(call, chunk.place, head) * gradient.head + t * KP + lane;
+      for (int share = 0; share < workspace.shares; ++share, from += gradient.share) {
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) x[j] += up * from[32 * j];
+      }
+    }
+    const auto at = [&](const Rows& rows, int j) {
+      return chunk.batch * rows.batch + (chunk.first + t) * rows.token + chunk.head * rows.head +
+             (lane + 32 * j) * rows.channel;
+    };
+    if (gradient.normed.data) {  // of y = r x, r = rsqrt(sum(x^2) + 1e-6): dx = r (dy - y (y^T dy))
+      float y[kEach], squares = 0, along = 0;
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) {
+        y[j] = lane + 32 * j < call.K
+                   ? load(gradient.normed.data, gradient.normed.dtype, at(gradient.normed, j))
+                   : 0;
+        squares += y[j] * y[j];
+      }
+      const float r = rsqrtf(reduce(squares) + 1e-6f);
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) y[j] *= r, along += y[j] * x[j];
+      along = reduce(along);
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) x[j] = r * (x[j] - y[j] * along);
+    }
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      if (lane + 32 * j < call.K) store(gradient.to.data, gradient.to.dtype, at(gradient.to, j), x[j]);
+    }
+  }
+}
+
+/// Adds the window's parts to the sums over tokens, in the order of its places. A block has a head, a thread
+/// a channel.
+template <int KP, Rule rule>
+__global__ void __launch_bounds__(KP) add_parts(const __grid_constant__ BackwardCall back,
+                                                const __grid_constant__ BackwardWorkspace<KP, rule> workspace,
+                                                std::int64_t places, bool first) {
+  const int head = blockIdx.x, channel = threadIdx.x;
+#pragma unroll
+  for (int kind = 0; kind < 2; ++kind) {
+    double& sum = workspace.sums[(head * 2 + kind) * KP + channel];
+    double x = first ? 0 : sum;
+    for (std::int64_t place = 0; place < places; ++place)
+      x += static_cast<double>(workspace.parts[((place * back.call.HV + head) * 2 + kind) * KP + channel]);
+    sum = x;
+  }
+}
+
+template <int KP, Rule rule>
+__global__ void __launch_bounds__(KP)
+    store_sums(const __grid_constant__ BackwardCall back,
+               const __grid_constant__ BackwardWorkspace<KP, rule> workspace) {
+  const int head = blockIdx.x, channel = threadIdx.x;
+  const bool by_channel = back.call.gate_kind == GateKind::channel;
+  const double* const sums = workspace.sums + std::int64_t{2} * head * KP;
+  const auto put = [&](const Parameters& to, double x) {
+    if (to.data) store(to.data, to.dtype, head * to.head + channel * to.channel, static_cast<float>(x));
+  };
+  if (channel < (by_channel ? back.call.K : 1)) put(back.ddt_bias, sums[channel]);
+  if (channel != 0) return;
+  put(back.dg_gamma, sums[0]);
+  double rate = 0;
+  for (int c = 0; c < (by_channel ? back.call.K : 1); ++c) rate += sums[KP + c];
+  put(back.dA_log, rate);
+}
+
+}  // namespace fla::cuda

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+/// The blocks of a kernel's grid on the CPU, one after the other, for kernels that C++ can be compiled from:
+/// a fiber a thread, which runs up to where it has to wait before another one does. Accesses are not watched,
+/// as machine.h does; but threads may run in any order, and copies may come late.
+namespace fla::emulation::block {
+
+struct Index {
+  int x = 0;
+};
+extern Index thread_index, block_index;
+
+/// In which order threads run between two barriers, and when copies to shared memory arrive: with neither may
+/// results change.
+struct Schedule {
+  enum class Order : std::uint8_t { forwards, backwards, rotating } order = Order::forwards;
+  bool late_copies = false;  ///< when they are waited for, not before
+};
+void set_schedule(const Schedule& schedule);
+
+/// Runs body as every thread of every block. `shared` holds NaNs when a block begins.
+void run_grid(std::int64_t blocks, int threads, std::span<unsigned char> shared,
+              const std::function<void()>& body);
+
+/// Of the block that runs.
+int thread_count();
+
+/// All threads of a block come here, or none: otherwise the program ends with a line that says so.
+void barrier();
+
+/// What every thread of the block has written here, for instructions that exchange values between barriers.
+std::uint64_t& posted(int thread);
+
+using Words = std::array<std::uint32_t, 6>;
+
+/// What every lane of a warp brought to an instruction, once all of them are there; until the lane's next
+/// one.
+class WarpExchange {
+ public:
+  explicit WarpExchange(const Words& own);
+  const Words& operator[](int lane) const;
+
+ private:
+  int first_, slot_;
+};
+
+/// cp.async: a copy of this thread, the end of a group of them, and waiting for all but the last groups.
+void copy(void* to, const void* from, std::size_t bytes);
+void end_group();
+void wait_for_groups(int but_the_last);
+
+}  // namespace fla::emulation::block

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "fla/core/half.h"
+#include "tests/emulation/block.h"
+
+/// What the original kernels use of CUDA, for a C++ compiler: this file is there in the place of the
+/// toolkit's headers, of launch.cuh and of instructions.cuh. Only what the kernels need: another kernel may
+/// need more.
+
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __device__
+#define __global__
+#define __grid_constant__
+#define __host__
+#define __launch_bounds__(...)
+#define __shared__ constinit thread_local  // one for all fibers: extern, or else static
+#define threadIdx fla::emulation::block::thread_index
+#define blockIdx fla::emulation::block::block_index
+#define CUDART_NAN_F std::numeric_limits<float>::quiet_NaN()
+
+using cudaError_t = int;
+using cudaStream_t = struct CUstream_st*;
+inline constexpr cudaError_t cudaSuccess = 0, cudaErrorInvalidConfiguration = 9;
+
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// ---- Numbers
+
+using __half = fla::f16;
+using __nv_bfloat16 = fla::bf16;
+inline __half __ushort_as_half(unsigned short bits) { return std::bit_cast<__half>(bits); }
+inline float __half2float(__half x) { return fla::to_float(x); }
+inline float __bfloat162float(__nv_bfloat16 x) { return fla::to_float(x); }
+inline __half __float2half_rn(float x) { return fla::from_float<fla::f16>(x); }
+inline __nv_bfloat16 __float2bfloat16_rn(float x) { return fla::from_float<fla::bf16>(x); }
+inline float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+inline std::uint32_t __float_as_uint(float x) { return std::bit_cast<std::uint32_t>(x); }
+inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline int __popc(std::uint32_t x) { return std::popcount(x); }
+using std::isfinite;
+template <class A, class B>
+auto min(A a, B b) {
+  return a < b ? a : b;
+}
+template <class A, class B>
+auto max(A a, B b) {
+  return a < b ? b : a;
+}
+
+// ---- Threads
+
+inline void __syncthreads() { fla::emulation::block::barrier(); }
+
+namespace fla::emulation::block {
+inline int lane() { return thread_index.x % 32; }
+template <class T>
+T from_lane(T x, int lane) {
+  return std::bit_cast<T>(WarpExchange({std::bit_cast<std::uint32_t>(x)})[lane % 32][0]);
+}
+}  // namespace fla::emulation::block
+
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask) {
+  return fla::emulation::block::from_lane(x, fla::emulation::block::lane() ^ mask);
+}
+template <class T>
+T __shfl_sync(unsigned, T x, int lane) {
+  return fla::emulation::block::from_lane(x, lane);
+}
+inline unsigned __ballot_sync(unsigned, bool x) {
+  const fla::emulation::block::WarpExchange brought({x});
+  unsigned all = 0;
+  for (int lane = 0; lane < 32; ++lane) all |= brought[lane][0] << lane;
+  return all;
+}
+inline bool __any_sync(unsigned lanes, bool x) { return __ballot_sync(lanes, x) != 0; }
+
+// ---- Copies
+
+void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes);
+inline void __pipeline_commit() { fla::emulation::block::end_group(); }
+inline void __pipeline_wait_prior(int groups) { fla::emulation::block::wait_for_groups(groups); }
+
+// ---- instructions.cuh and launch.cuh
+
+namespace fla::cuda {
+
+void mma_tf32(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+              std::uint32_t b0, std::uint32_t b1);
+
+inline float exp2_approximately(float x) {
+  const float y = std::exp2(x);
+  return y < std::numeric_limits<float>::min() ? 0 : y;
+}
+
+inline constexpr std::size_t kSharedBytes = 99 * 1024;  ///< of a block on sm_86 and sm_89
+extern constinit thread_local char shared[];            ///< as the kernels call it
+
+void run_grid(std::int64_t blocks, int threads, const std::function<void()>& body);
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, int shared_bytes, cudaStream_t,
+                   const Arguments&... arguments) {
+  if (static_cast<std::size_t>(shared_bytes) > kSharedBytes) return cudaErrorInvalidConfiguration;
+  run_grid(grid.x, threads, [&] { kernel(arguments...); });
+  return cudaSuccess;
+}
+
+template <auto kernel, int shared_bytes, class... Arguments>
+cudaError_t launch_blocks(std::int64_t blocks, int threads, cudaStream_t stream,
+                          const Arguments&... arguments) {
+  return launch(kernel, {.x = static_cast<unsigned>(blocks)}, threads, shared_bytes, stream, arguments...);
+}
+
+}  // namespace fla::cuda

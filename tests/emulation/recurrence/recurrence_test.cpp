@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fla/ops/recurrence/call_of.h"
+#include "fla/ops/recurrence/cuda/kernels.h"
+#include "tests/emulation/block.h"
+#include "tools/cases/accuracy.h"
+#include "tools/cases/backward_case.h"
+#include "tools/cases/reference_of.h"
+
+/// The original kernels for GPUs of every op, forward and backward, compiled by the C++ compiler and run on
+/// the CPU.
+namespace {
+
+using fla::DType;
+using fla::RecurrenceCall;
+using fla::RecurrenceResult;
+using fla::cases::DataKind;
+using fla::emulation::block::Schedule;
+
+/// Memory full of NaNs.
+auto workspace_of(std::size_t bytes) {
+  std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(256, (bytes + 256) / 256 * 256),
+                                                     std::free);
+  std::memset(memory.get(), 0xff, bytes);
+  return memory;
+}
+void poison(const fla::Tensor& tensor) {
+  if (tensor.defined())
+    std::memset(tensor.data(), 0xff, static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+}
+
+template <class Args, class Workspace, class Launch>
+RecurrenceResult run(const Args& args, Workspace&& workspace, Launch&& launch) {
+  RecurrenceResult result = fla::make_result(args);
+  poison(result.o), poison(result.final_state);
+  const RecurrenceCall call = fla::call_of(args, result);
+  EXPECT_EQ(launch(call, fla::recurrence::pair_of(fla::recurrence::arguments_of(args)),
+                   workspace_of(workspace(call)).get(), nullptr),
+            cudaSuccess);
+  return result;
+}
+
+template <class Args>
+fla::RecurrenceGradients run_back(const Args& args, std::int64_t window = 0) {
+  fla::RecurrenceGradients gradients = fla::make_result(args);
+  for (const auto& [name, gradient] : fla::cases::named_gradients(gradients)) poison(gradient);
+  const fla::BackwardCall call = fla::call_of(args, gradients);
+  const auto workspace = workspace_of(fla::cuda::backward_workspace(call, window));
+  EXPECT_EQ(fla::cuda::launch_backward(call, workspace.get(), nullptr, window), cudaSuccess);
+  return gradients;
+}
+
+template <class Args>
+class EmulatedRecurrence : public testing::Test {
+ public:
+  using Spec = fla::cases::CaseSpec<Args>;
+
+  ~EmulatedRecurrence() override { fla::emulation::block::set_schedule({}); }
+
+  /// Every size of kernels, a group of heads, sequences that are empty, short and long, every kind of gates.
+  static std::vector<Spec> specs() {
+    std::vector<Spec> specs{{.B = 2, .T = 37, .H = 1, .HV = 2, .K = 24, .V = 40},
+                            {.H = 1, .K = 128, .V = 48},
+                            {.T = 21, .H = 1, .K = 200, .V = 20},
+                            {.T = 67, .H = 1, .K = 64, .V = 33, .dtype = DType::bf16},
+                            {.T = 40, .H = 1, .K = 33, .V = 16}};
+    specs[1].lengths = {5, 0, 40, 1};
+    specs[2].data = DataKind::strong;
+    specs[2].options.output_final_state = false;
+    specs[3].data = DataKind::slow;
+    specs[3].options.state_v_first = true;
+    specs[4].data = DataKind::resets;
+    specs[4].initial_state = false;
+    for (const bool bounded : {false, true}) {
+      if constexpr (requires(Args args) { args.use_gate_in_kernel; }) {
+        Spec spec = specs[0];
+        spec.options.use_qk_l2norm_in_kernel = true;
+        spec.options.use_gate_in_kernel = true;
+        spec.options.use_beta_sigmoid_in_kernel = true;
+        spec.options.allow_neg_eigval = bounded;
+        if (bounded) spec.options.lower_bound = -5;
+        specs.push_back(spec);
+      }
+    }
+    if constexpr (requires(Args args) { args.normalize; }) {
+      specs.push_back(specs[1]);
+      specs.back().options.normalize = true;
+    }
+    if constexpr (requires(Args args) { args.g_gamma; }) {
+      specs.push_back(specs[0]);
+      specs.back().head_gates = true;
+    }
+    return specs;
+  }
+};
+
+struct OpName {
+  template <class Args>
+  static std::string GetName(int /*index*/) {
+    return std::string(Args::kOp.name);
+  }
+};
+#define FLA_OP(NAME, ARGS) , fla::ARGS
+template <class First, class... Others>
+using TypesBut = testing::Types<Others...>;  // a list of ops begins with a comma
+TYPED_TEST_SUITE(EmulatedRecurrence, TypesBut<void FLA_RECURRENCE_OPS(FLA_OP)>, OpName);
+#undef FLA_OP
+
+TYPED_TEST(EmulatedRecurrence, ForwardAgreesWithTheReference) {
+  for (const auto& spec : this->specs()) {
+    const auto made = fla::cases::make_case(spec);
+    const auto reference = fla::cases::reference_of(made.args);
+    const double tolerance = fla::cases::tolerance(spec.dtype);
+    const auto expect_right = [&](const RecurrenceResult& result, const char* which) {
+      const fla::cases::Errors errors = fla::cases::errors_of(result, reference);
+      EXPECT_LE(errors.o, tolerance) << which << " K=" << spec.K << " V=" << spec.V;
+      EXPECT_LE(errors.final_state, 2e-5) << which << " K=" << spec.K << " V=" << spec.V;
+    };
+    expect_right(run(made.args, fla::cuda::chunk_workspace, fla::cuda::launch_chunk), "chunks");
+    expect_right(run(made.args, fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent), "tokens");
+  }
+}
+
+TYPED_TEST(EmulatedRecurrence, GradientsAgreeWithTheReference) {
+  for (const auto& spec : this->specs()) {
+    const fla::cases::BackwardCase<TypeParam> call(spec);
+    const auto reference = fla::cases::named_gradients(fla::cases::gradient_reference_of(call.args));
+    const auto gradients = fla::cases::named_gradients(run_back(call.args));
+    const double tolerance = spec.dtype == DType::f32 ? 2e-5 : fla::cases::gradient_tolerance(spec.dtype);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].second.defined()) continue;
+      EXPECT_LE(fla::cases::gradient_error(gradients[i].second, reference[i].second), tolerance)
+          << gradients[i].first << " K=" << spec.K << " V=" << spec.V;
+    }
+  }
+}
+
+TYPED_TEST(EmulatedRecurrence, GradientsHaveTheSameBitsInWindowsOrdersOfThreadsAndWithLateCopies) {
+  auto spec = this->specs()[1];
+  spec.lengths = {70, 3, 33};
+  const fla::cases::BackwardCase<TypeParam> call(spec);
+  const auto expected = fla::cases::named_gradients(run_back(call.args));
+  const auto expect_same = [&](const fla::RecurrenceGradients& again, const std::string& when) {
+    const auto gradients = fla::cases::named_gradients(again);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const fla::Tensor& gradient = expected[i].second;
+      if (!gradient.defined()) continue;
+      const auto bytes = static_cast<std::size_t>(gradient.numel()) * size_of(gradient.dtype());
+      EXPECT_EQ(std::memcmp(gradient.data(), gradients[i].second.data(), bytes), 0)
+          << expected[i].first << when;
+    }
+  };
+  for (const std::int64_t window : {1, 64, 96}) expect_same(run_back(call.args, window), " in windows");
+  fla::emulation::block::set_schedule({.order = Schedule::Order::backwards, .late_copies = true});
+  expect_same(run_back(call.args), " backwards");
+  fla::emulation::block::set_schedule({.order = Schedule::Order::rotating});
+  expect_same(run_back(call.args), " rotating");
+}
+
+}  // namespace
