@@ -122,7 +122,9 @@ std::vector<CudaCase> cuda_cases_for(const BenchOptions& options, const Settings
     for (const DType state : states) list.push_back(cuda_case(shape, state));
   }
   if (options.shapes.empty() && options.has_case("prefill")) {
-    list = options.suite.empty() ? std::vector{cuda_case("T=8192,H=32,K=128", DType::f32)} : peers_forward();
+    list = options.suite.empty() ? std::vector{cuda_case("T=8192,H=32,K=128", DType::f32)}
+           : options.backward    ? peers_backward(options.op)
+                                 : peers_forward();
     if (options.suite.empty()) list.front().name = "prefill";
   }
   for (CudaCase& each : list) each.state_v_first = v_first.value_or(false);
@@ -137,7 +139,6 @@ std::vector<CudaCase> cuda_cases_for(const BenchOptions& options, const Settings
 
 CudaBenchRequest cuda_request_from(const BenchOptions& options, Device device) {
   refuse_unless_default(options.threads.empty(), "threads", "cpu");
-  refuse_unless_default(!options.backward, "backward", "cpu");
   CudaBenchRequest request;
   request.op = options.op;
   request.device = device;
@@ -146,6 +147,7 @@ CudaBenchRequest cuda_request_from(const BenchOptions& options, Device device) {
   request.dtypes = dtypes_from(options.dtypes, DType::bf16);
   request.data = data_from(options.gates);
   request.function = options.function;
+  request.backward = options.backward;
   request.backends = options.backends;
   request.repetitions = options.repetitions;
   request.seconds = options.seconds.value_or(request.seconds);
@@ -227,8 +229,9 @@ void add_bench(CLI::App& app, Action& chosen) {
                       "random, bound, slow, strong, resets, repeated_keys or mixed: what the data is like");
   command->add_option("--function", options->function,
                       "the op's function; the front door's choice if left out");
-  command->add_flag("--backward", options->backward,
-                    "the backward function; errors are its worst gradient's, against the original kernel");
+  command->add_flag(
+      "--backward", options->backward,
+      "the backward function; errors are its worst gradient's, on the CPU against the original kernel");
   command
       ->add_option("--backend", options->backends, "these backends alone; 'original' for the original kernel")
       ->delimiter(',');

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "fla/core/errors.h"
 #include "fla/dispatch/observe/explain.h"
@@ -18,15 +19,36 @@
 namespace fla::command {
 namespace {
 
-/// One backend in one mode: calls that go round the sets of tensors.
+/// What a row calls with its set i of tensors.
 template <class Args>
+void call(const DeviceCalls<Args>& calls, int i, const CudaRow& row) {
+  static_cast<void>(cases::Functions<Args>::called(row.function)(calls[i]));
+}
+template <class Forward>
+void call(const BackwardDeviceCalls<Forward>& calls, int i, const CudaRow& row) {
+  if (row.with_forward) static_cast<void>(cases::Functions<Forward>::chunk(calls.forward(i)));
+  static_cast<void>(cases::Functions<Forward>::backward(calls[i]));
+}
+template <class Args>
+void call_without_workspace(const DeviceCalls<Args>& calls, const CudaRow& row) {
+  Args args = calls[0];
+  args.workspace = {};
+  static_cast<void>(cases::Functions<Args>::called(row.function)(args));
+}
+template <class Forward>
+void call_without_workspace(const BackwardDeviceCalls<Forward>& calls, const CudaRow& /*row*/) {
+  typename Forward::Backward args = calls[0];
+  args.workspace = {};
+  static_cast<void>(cases::Functions<Forward>::backward(args));
+}
+
+/// One backend in one mode: calls that go round the sets of tensors.
+template <class Calls>
 class Contestant {
  public:
-  Contestant(CudaRow row, const DeviceCalls<Args>& calls, CudaTimer& timer)
-      : row_(std::move(row)),
-        calls_(calls),
-        timer_(timer),
-        run_(cases::Functions<Args>::called(row_.function)) {}
+  using Args = typename Calls::Arguments;
+  Contestant(CudaRow row, const Calls& calls, CudaTimer& timer)
+      : row_(std::move(row)), calls_(calls), timer_(timer) {}
 
   /// Call 0 alone, as this mode makes it.
   void call_once() {
@@ -41,10 +63,8 @@ class Contestant {
   /// What the kernel needs beside inputs and outputs: what it allocates when it is given nothing.
   void count_workspace() {
     const ScopedPolicy scope(policy_for(Args::kOp.name, row_.backend));
-    Args args = calls_[0];
-    args.workspace = {};
     const CountedAllocations counted;
-    static_cast<void>(run_(args));
+    call_without_workspace(calls_, row_);
     row_.workspace_bytes = counted.bytes();
   }
 
@@ -77,7 +97,7 @@ class Contestant {
 
  private:
   void enqueue(int count) const {
-    for (int i = 0; i < count; ++i) static_cast<void>(run_(calls_[i % calls_.size()]));
+    for (int i = 0; i < count; ++i) call(calls_, i % calls_.size(), row_);
   }
 
   /// Seconds of one call.
@@ -88,9 +108,8 @@ class Contestant {
   }
 
   CudaRow row_;
-  const DeviceCalls<Args>& calls_;
+  const Calls& calls_;
   CudaTimer& timer_;
-  RecurrenceResult (*run_)(const Args&);
   std::optional<CudaGraph> graph_;
   std::vector<double> times_;
 };
@@ -112,27 +131,40 @@ std::vector<std::string> backends_for(const CudaBenchRequest& request, std::stri
   return names;
 }
 
-/// All modes of all backends on one case, in turns.
+/// Backward functions are measured by themselves and after the forward one, as training calls them.
 template <class Args>
+std::vector<std::pair<LaunchMode, bool>> modes_of() {
+  std::vector<std::pair<LaunchMode, bool>> modes{{LaunchMode::eager, false}, {LaunchMode::graph, false}};
+  if constexpr (!RecurrenceArgs<Args>)
+    modes.insert(modes.end(), {{LaunchMode::eager, true}, {LaunchMode::graph, true}});
+  return modes;
+}
+
+/// All modes of all backends on one case, in turns.
+template <class Calls>
 std::vector<CudaRow> measure(const CudaBenchRequest& request, const CudaCase& of, DType dtype,
                              CudaTimer& timer) {
+  using Args = typename Calls::Arguments;
   constexpr int kFewest = 5, kMost = 51;
-  DeviceCalls<Args> calls(request, of, dtype, timer.stream());
+  Calls calls(request, of, dtype, timer.stream());
   const Args& args = calls[0];
-  const std::string function(cases::find_op(Args::kOp.name).function_or_front_door(request.function, &args));
-  std::vector<Contestant<Args>> contestants;
+  std::string function(Args::kOp.backward);
+  if constexpr (RecurrenceArgs<Args>)
+    function = cases::find_op(Args::kOp.name).function_or_front_door(request.function, &args);
+  std::vector<Contestant<Calls>> contestants;
   std::vector<CudaRow> rows;
   for (const std::string& backend : backends_for(request, function, args)) {
-    for (const LaunchMode mode : {LaunchMode::eager, LaunchMode::graph}) {
+    for (const auto& [mode, with_forward] : modes_of<Args>()) {
       CudaRow row{.of = &of,
                   .function = function,
                   .backend = backend,
                   .mode = mode,
+                  .with_forward = with_forward,
                   .dtype = dtype,
                   .in_place = calls.in_place(),
                   .call_sets = calls.size(),
                   .bytes = calls.bytes()};
-      Contestant<Args> contestant(row, calls, timer);
+      Contestant<Calls> contestant(row, calls, timer);
       try {
         contestant.count_workspace();
         calls.reset(0);
@@ -154,9 +186,9 @@ std::vector<CudaRow> measure(const CudaBenchRequest& request, const CudaCase& of
   for (int round = 0; request.repetitions > 0 ? round < request.repetitions
                                               : round < kFewest || (round < kMost && now() < end);
        ++round) {
-    for (Contestant<Args>& contestant : contestants) contestant.add_time();
+    for (Contestant<Calls>& contestant : contestants) contestant.add_time();
   }
-  for (Contestant<Args>& contestant : contestants) rows.push_back(contestant.finish());
+  for (Contestant<Calls>& contestant : contestants) rows.push_back(contestant.finish());
   return rows;
 }
 
@@ -168,7 +200,7 @@ int bench_steps(const CudaBenchRequest& request) {
 
 namespace {
 
-template <class Args>
+template <class Calls>
 CudaBenchReport bench_op(const CudaBenchRequest& request, Progress& progress) {
   CudaBenchReport report{.op = request.op,
                          .device = request.device,
@@ -186,7 +218,7 @@ CudaBenchReport bench_op(const CudaBenchRequest& request, Progress& progress) {
     for (const CudaCase& each : request.cases) {
       progress.begin(each.name + " " + std::string(name_of(dtype)) + ", state " +
                      std::string(name_of(each.state_dtype)));
-      for (CudaRow& row : measure<Args>(request, each, dtype, timer)) report.rows.push_back(std::move(row));
+      for (CudaRow& row : measure<Calls>(request, each, dtype, timer)) report.rows.push_back(std::move(row));
     }
   }
   copy();
@@ -197,8 +229,10 @@ CudaBenchReport bench_op(const CudaBenchRequest& request, Progress& progress) {
 }  // namespace
 
 CudaBenchReport run_bench(const CudaBenchRequest& request, Progress& progress) {
-  return cases::with_op(
-      request.op, [&]<class Args>(std::type_identity<Args>) { return bench_op<Args>(request, progress); });
+  return cases::with_op(request.op, [&]<class Args>(std::type_identity<Args>) {
+    return request.backward ? bench_op<BackwardDeviceCalls<Args>>(request, progress)
+                            : bench_op<DeviceCalls<Args>>(request, progress);
+  });
 }
 
 }  // namespace fla::command

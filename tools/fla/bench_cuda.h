@@ -45,6 +45,7 @@ struct CudaBenchRequest {
   cases::DataKind data = cases::DataKind::random;
   std::string function;               ///< empty: the front door's choice
   std::vector<std::string> backends;  ///< empty: the original kernel and every backend that accepts
+  bool backward = false;              ///< the backward function
   Settings options;                   ///< on top of cuda_options()
   int repetitions = 0;                ///< 0: as many as fit into `seconds`
   double seconds = 0.3;               ///< for each row
@@ -55,14 +56,15 @@ struct CudaRow {
   const CudaCase* of = nullptr;  ///< one of the request's
   std::string function, backend;
   LaunchMode mode = LaunchMode::eager;
+  bool with_forward = false;  ///< of a backward function: the forward one runs before it
   DType dtype = DType::bf16;
   bool in_place = false;  ///< the state is updated where it is
   int calls = 0;          ///< timed together, one after another
   int call_sets = 0;      ///< so many sets of tensors take turns, so that no cache holds the next one
   int repetitions = 0;
   double median_s = 0, min_s = 0;
-  double error_o = 0, error_state = 0;
-  double bytes = 0;  ///< that have to be read and written once
+  double error_o = 0, error_state = 0;  ///< of a backward function: its worst gradient's, and 0
+  double bytes = 0;                     ///< that have to be read and written once
   std::size_t workspace_bytes = 0;
   std::string failure{};  ///< why there is no time; empty when there is one
 

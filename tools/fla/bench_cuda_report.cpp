@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "commit.h"
@@ -19,13 +20,14 @@ constexpr char kLegend[] =
     R"(graph, eager: ms, medians by CUDA events. graph: calls captured in one graph, each on tensors of its own as the layers of
 a model have them; eager: the public function in a loop, outputs and workspace given. Together the tensors are larger than
 the cache. floor: what a call has to read and write once, at the rate of copies; of floor: its share of the faster time.
-Errors are those of o and the final state against a float64 recurrence on a few heads. workspace: MB.
+Errors are those of o and the final state, or of the worst gradient, against a float64 recurrence on a few heads. workspace: MB.
 )";
 constexpr char kPeersLegend[] =
     R"(The fastest backend of each case. Peers: ms as published, on an NVIDIA H200, of flash-linear-attention (Triton, 0.5.2 or
 0.6.0, the faster one), FlashKDA 1ce47ea and cuLA (August 2026, in segments where heads are few); prefill is eager and compared
 with eager, decode is in graphs; x: how many times as long they take. Goal: ms that fla is to take at most, compared with the
-faster of graph and eager. Mixed lengths are 1300, 547, 2048, 963, 271 and 3063.
+faster of graph and eager. Mixed lengths are 1300, 547, 2048, 963, 271 and 3063. Gradients: forward and backward together,
+flash-linear-attention 0.6.0 and FlashQLA.
 )";
 
 /// Milliseconds to four digits, whatever their size.
@@ -43,7 +45,8 @@ struct Line {
   const CudaRow*& of(LaunchMode mode) { return mode == LaunchMode::graph ? graph : eager; }
   const CudaRow* of(LaunchMode mode) const { return mode == LaunchMode::graph ? graph : eager; }
   bool is_of(const CudaRow& row) const {
-    return any().of == row.of && any().dtype == row.dtype && any().backend == row.backend;
+    return any().of == row.of && any().dtype == row.dtype && any().backend == row.backend &&
+           any().with_forward == row.with_forward;
   }
 
   /// The modes that did not fail.
@@ -83,7 +86,8 @@ std::vector<Line> fastest(const std::vector<Line>& lines) {
   std::vector<Line> best;
   for (const Line& line : lines) {
     const auto same = std::ranges::find_if(best, [&](const Line& other) {
-      return other.any().of == line.any().of && other.any().dtype == line.any().dtype;
+      return other.any().of == line.any().of && other.any().dtype == line.any().dtype &&
+             other.any().with_forward == line.any().with_forward;
     });
     if (same == best.end()) {
       best.push_back(line);
@@ -147,12 +151,13 @@ std::string table_of(const CudaBenchReport& report, const std::vector<Line>& lin
   for (const Line& line : lines) {
     const CudaRow& row = line.any();
     const auto original = std::ranges::find_if(lines, [&](const Line& other) {
-      return other.any().of == row.of && other.any().dtype == row.dtype && other.any().backend == kOriginal;
+      return other.any().of == row.of && other.any().dtype == row.dtype && other.any().backend == kOriginal &&
+             other.any().with_forward == row.with_forward;
     });
     const bool compared = original != lines.end() && std::isfinite(original->best_s());
     std::vector<std::string> cells{row.of->name,
                                    dtypes_text(row),
-                                   row.function,
+                                   (row.with_forward ? "forward, " : "") + row.function,
                                    row.backend,
                                    time_text(line.graph),
                                    time_text(line.eager),
@@ -214,6 +219,7 @@ Json row_json(const CudaBenchReport& report, const CudaRow& row) {
             {"threads", 1},
             {"shape", shape_json(row.of->sizes)},
             {"mode", name_of(row.mode)}};
+  if (row.with_forward) json["with_forward"] = true;
   if (!row.of->lengths.empty()) json["lengths"] = row.of->lengths;
   json["workspace_bytes"] = row.workspace_bytes;
   json["bytes"] = row.bytes;
@@ -266,7 +272,7 @@ Settings cuda_options(ArgumentTable arguments) {
 const CudaRow* CudaBenchReport::on_original(const CudaRow& row) const {
   const auto found = std::ranges::find_if(rows, [&](const CudaRow& other) {
     return other.of == row.of && other.dtype == row.dtype && other.mode == row.mode &&
-           other.backend == kOriginal && other.failure.empty();
+           other.with_forward == row.with_forward && other.backend == kOriginal && other.failure.empty();
   });
   return found == rows.end() ? nullptr : &*found;
 }
@@ -274,9 +280,12 @@ const CudaRow* CudaBenchReport::on_original(const CudaRow& row) const {
 std::string to_text(const CudaBenchReport& report, const Json& machine) {
   const std::vector<Line> lines = lines_of(report);
   std::string text = header(report, machine) + "\n" + table_of(report, lines) + "\n" + kLegend;
-  if (const std::vector<std::string_view> peers = peers_of(report); !peers.empty())
-    text += "\n" + peers_table(report, fastest(lines), peers) + "\n" + kPeersLegend;
-  return text;
+  const std::vector<std::string_view> peers = peers_of(report);
+  if (peers.empty()) return text;
+  std::vector<Line> compared = fastest(lines);
+  const auto has_forward = [](const Line& line) { return line.any().with_forward; };
+  if (std::ranges::any_of(compared, has_forward)) std::erase_if(compared, std::not_fn(has_forward));
+  return text + "\n" + peers_table(report, compared, peers) + "\n" + kPeersLegend;
 }
 
 Json to_json(const CudaBenchReport& report, const Json& machine) {

@@ -12,6 +12,7 @@
 #include "fla/core/threads.h"
 #include "fla/ops/recurrence/call_of.h"
 #include "tools/cases/accuracy.h"
+#include "tools/cases/backward_case.h"
 #include "tools/cases/case.h"
 #include "tools/fla/cuda_timer.h"
 #include "tools/fla/random_fill.h"
@@ -36,6 +37,31 @@ int sets_for(double bytes, Device device) {
 }
 
 }  // namespace
+
+Sequence tokens_of(const CudaCase& of, Index sequence) {
+  if (of.lengths.empty()) return {sequence, 0, of.sizes[Axis::T]};
+  Index begin = 0;
+  for (Index n = 0; n < sequence; ++n) begin += of.lengths[static_cast<std::size_t>(n)];
+  return {0, begin, begin + of.lengths[static_cast<std::size_t>(sequence)]};
+}
+
+Tensor bring_rows(const TensorView& tensor, const Sequence& tokens, Index head, Index heads, Stream stream) {
+  const bool scalar = tensor.rank() == 3;
+  const Index count = tokens.end - tokens.begin, channels = scalar ? 1 : tensor.size(3);
+  const Tensor rows = scalar ? Tensor::empty({1, count, heads}, tensor.dtype())
+                             : Tensor::empty({1, count, heads, channels}, tensor.dtype());
+  const std::size_t element = size_of(tensor.dtype()),
+                    width = static_cast<std::size_t>(heads * channels) * element;
+  const Index at =
+      tokens.batch * tensor.stride(0) + tokens.begin * tensor.stride(1) + head * tensor.stride(2);
+  if (count == 0) return rows;
+  check_cuda(cudaMemcpy2DAsync(rows.data(), width, tensor.as<char>() + at * static_cast<Index>(element),
+                               static_cast<std::size_t>(tensor.stride(1)) * element, width,
+                               static_cast<std::size_t>(count), cudaMemcpyDeviceToHost,
+                               static_cast<cudaStream_t>(stream.handle)),
+             "bringing heads to the host");
+  return rows;
+}
 
 template <RecurrenceArgs Args>
 DeviceCalls<Args>::DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype,
@@ -154,32 +180,6 @@ void DeviceCalls<Args>::reset(int i) {
 }
 
 template <RecurrenceArgs Args>
-Sequence DeviceCalls<Args>::tokens_of(Index sequence) const {
-  if (case_.lengths.empty()) return {sequence, 0, case_.sizes[Axis::T]};
-  Index begin = 0;
-  for (Index n = 0; n < sequence; ++n) begin += case_.lengths[static_cast<std::size_t>(n)];
-  return {0, begin, begin + case_.lengths[static_cast<std::size_t>(sequence)]};
-}
-
-template <RecurrenceArgs Args>
-Tensor DeviceCalls<Args>::bring_rows(const TensorView& tensor, const Sequence& tokens, Index head) const {
-  const bool scalar = tensor.rank() == 3;
-  const Index count = tokens.end - tokens.begin, channels = scalar ? 1 : tensor.size(3);
-  const Tensor rows = scalar ? Tensor::empty({1, count, 1}, tensor.dtype())
-                             : Tensor::empty({1, count, 1, channels}, tensor.dtype());
-  const std::size_t element = size_of(tensor.dtype()), width = static_cast<std::size_t>(channels) * element;
-  const Index at =
-      tokens.batch * tensor.stride(0) + tokens.begin * tensor.stride(1) + head * tensor.stride(2);
-  if (count == 0) return rows;
-  check_cuda(cudaMemcpy2DAsync(rows.data(), width, tensor.as<char>() + at * static_cast<Index>(element),
-                               static_cast<std::size_t>(tensor.stride(1)) * element, width,
-                               static_cast<std::size_t>(count), cudaMemcpyDeviceToHost,
-                               static_cast<cudaStream_t>(stream_.handle)),
-             "bringing a head to the host");
-  return rows;
-}
-
-template <RecurrenceArgs Args>
 Tensor DeviceCalls<Args>::bring_state(const TensorView& tensor, Index sequence, Index head) const {
   const Tensor state = Tensor::empty({1, 1, tensor.size(2), tensor.size(3)}, tensor.dtype());
   copy(TensorView(tensor.as<char>() + (sequence * tensor.stride(0) + head * tensor.stride(1)) *
@@ -202,14 +202,16 @@ typename DeviceCalls<Args>::BroughtHead DeviceCalls<Args>::bring_head(const Call
   const auto part = [&](const TensorView& all, Index begin, Index count) {
     return keep(copy_to(all.slice(0, begin, count), Device{}, stream_));
   };
-  here.q = keep(bring_rows(there.q, sample.tokens, key_head));
-  here.k = keep(bring_rows(there.k, sample.tokens, key_head));
-  here.v = keep(bring_rows(there.v, sample.tokens, sample.head));
-  if constexpr (requires { here.g; }) here.g = keep(bring_rows(there.g, sample.tokens, sample.head));
-  if constexpr (requires { here.beta; }) here.beta = keep(bring_rows(there.beta, sample.tokens, sample.head));
+  here.q = keep(bring_rows(there.q, sample.tokens, key_head, 1, stream_));
+  here.k = keep(bring_rows(there.k, sample.tokens, key_head, 1, stream_));
+  here.v = keep(bring_rows(there.v, sample.tokens, sample.head, 1, stream_));
+  if constexpr (requires { here.g; })
+    here.g = keep(bring_rows(there.g, sample.tokens, sample.head, 1, stream_));
+  if constexpr (requires { here.beta; })
+    here.beta = keep(bring_rows(there.beta, sample.tokens, sample.head, 1, stream_));
   if constexpr (requires { here.a; }) {
-    here.a = keep(bring_rows(there.a, sample.tokens, key_head));
-    here.b = keep(bring_rows(there.b, sample.tokens, key_head));
+    here.a = keep(bring_rows(there.a, sample.tokens, key_head, 1, stream_));
+    here.b = keep(bring_rows(there.b, sample.tokens, key_head, 1, stream_));
   }
   here.initial_state = keep(bring_state(call.initial, sample.sequence, sample.head));
   if constexpr (requires { here.A_log; }) {
@@ -237,7 +239,7 @@ void DeviceCalls<Args>::make_samples() {
   for (Index s = 0; s < count; ++s) {
     const Index at = count == 1 ? 0 : s * (heads - 1) / (count - 1);
     const Index sequence = at / args.v.size(2);
-    samples_.push_back({sequence, at % args.v.size(2), tokens_of(sequence), {}});
+    samples_.push_back({sequence, at % args.v.size(2), tokens_of(case_, sequence), {}});
     heads_brought.push_back(bring_head(calls_.front(), samples_.back(), memory));
   }
   parallel_for(count, [&](Index s, int) {
@@ -258,7 +260,7 @@ DeviceErrors DeviceCalls<Args>::errors() const {
   const Call& call = calls_.front();
   cases::ErrorSum o, state;
   for (const Sample& sample : samples_) {
-    const Tensor rows = bring_rows(call.o, sample.tokens, sample.head);
+    const Tensor rows = bring_rows(call.o, sample.tokens, sample.head, 1, stream_);
     const Tensor left = bring_state(call.state, sample.sequence, sample.head);
     synchronize(request_.device, stream_);
     for (std::size_t at = 0; at < sample.expected.o.size(); ++at)
@@ -274,7 +276,128 @@ DeviceErrors DeviceCalls<Args>::errors() const {
   return {o.relative(), state.relative()};
 }
 
-#define FLA_OP(NAME, ARGS) template class DeviceCalls<ARGS>;
+template <RecurrenceArgs Forward>
+BackwardDeviceCalls<Forward>::BackwardDeviceCalls(const CudaBenchRequest& request, const CudaCase& of,
+                                                  DType dtype, Stream stream)
+    : request_(request), case_(of), stream_(stream), forward_(request, of, dtype, stream) {
+  for (int i = 0; i < forward_.size(); ++i) {
+    const Forward& forward = forward_[i];
+    const TensorView upstream = place(forward.v.shape(), dtype),
+                     of_state = place(forward.initial_state.shape(), DType::f32);
+    const auto seed = static_cast<std::uint64_t>(i + 1000) * kSeeds;
+    fill_random(upstream, {.seed = seed}, stream);
+    fill_random(of_state, {.scale = 0.3f, .seed = seed + 1}, stream);
+    Arguments args = cases::backward_call(forward, upstream, of_state);
+    args.stream = stream;
+    for (const Argument& argument : Arguments::arguments()) {
+      if (argument.kind != ArgumentKind::output) continue;
+      const TensorView& input = find_argument(Arguments::arguments(), argument.needs)->tensor(&args);
+      if (input.defined()) argument.tensor(&args) = place(input.shape(), input.dtype());
+    }
+    calls_.push_back(args);
+  }
+  const Arguments args = calls_.front();
+  validate_arguments(args);
+  for (const Argument& argument : Arguments::arguments()) {
+    if (argument.is_tensor()) bytes_ += static_cast<double>(bytes_of(argument.tensor(&args)));
+  }
+  const std::size_t bytes = workspace_size(args);
+  workspace_ = allocate_on(request.device, bytes, stream);
+  check_cuda(cudaMemsetAsync(workspace_.get(), 0xff, bytes, static_cast<cudaStream_t>(stream.handle)),
+             "poisoning the workspace");
+  for (Arguments& call : calls_) call.workspace = {workspace_.get(), bytes};
+  for (int i = 0; i < size(); ++i) reset(i);
+}
+
+template <RecurrenceArgs Forward>
+TensorView BackwardDeviceCalls<Forward>::place(std::span<const Index> shape, DType dtype) {
+  memory_.push_back(
+      empty_on(std::vector<Index>(shape.begin(), shape.end()), dtype, request_.device, stream_));
+  return memory_.back().view();
+}
+
+template <RecurrenceArgs Forward>
+void BackwardDeviceCalls<Forward>::reset(int i) {
+  const Arguments& args = (*this)[i];
+  for (const Argument& argument : Arguments::arguments()) {
+    if (argument.kind != ArgumentKind::output || !argument.given(&args)) continue;
+    const TensorView& gradient = argument.tensor(&args);
+    check_cuda(
+        cudaMemsetAsync(gradient.data(), 0xff, bytes_of(gradient), static_cast<cudaStream_t>(stream_.handle)),
+        "poisoning a gradient");
+  }
+}
+
+template <RecurrenceArgs Forward>
+Tensor BackwardDeviceCalls<Forward>::bring(const Argument& of, const TensorView& tensor,
+                                           const Group& at) const {
+  const std::string_view shape = of.shape.text;
+  const Index head = at.key_head * at.group;
+  Tensor here;
+  if (shape.starts_with("B T HV")) {
+    here = bring_rows(tensor, at.tokens, head, at.group, stream_);
+  } else if (shape.starts_with("B T")) {
+    here = bring_rows(tensor, at.tokens, at.key_head, 1, stream_);
+  } else if (shape.starts_with("P")) {
+    here = copy_to(tensor.slice(0, at.sequence, 1).slice(1, head, at.group), Device{}, stream_);
+  } else {  // parameters of value heads, however many each has
+    const Index each = tensor.size(0) / case_.sizes[Axis::HV];
+    here = copy_to(tensor.slice(0, head * each, at.group * each), Device{}, stream_);
+  }
+  synchronize(request_.device, stream_);
+  return here;
+}
+
+template <RecurrenceArgs Forward>
+double BackwardDeviceCalls<Forward>::error_of(const Group& group) const {
+  const Arguments& there = calls_.front();
+  Arguments here = there;
+  std::vector<Tensor> memory;
+  for (const Argument& argument : Arguments::arguments()) {
+    if (!argument.is_tensor()) continue;
+    TensorView& tensor = argument.tensor(static_cast<void*>(&here));
+    const bool is_input = argument.kind == ArgumentKind::tensor && tensor.defined();
+    if (is_input) memory.push_back(bring(argument, tensor, group));
+    tensor = is_input ? memory.back().view() : TensorView();
+  }
+  BackwardCall call = call_of(here, RecurrenceGradients{});
+  std::vector<float> decays;
+  if (call.call.gate_kind == GateKind::head &&
+      !call.call.g.data) {  // they depend on heads' indices, which are others here
+    const RecurrenceCall whole = call_of(there, RecurrenceGradients{}).call;
+    for (Index i = 0; i < group.group; ++i)
+      decays.push_back(head_decay(whole, group.key_head * group.group + i));
+    call.call.g = {.data = decays.data(), .head = 1};
+    call.call.head_gate = HeadGate::given;
+  }
+  const cases::GradientReference reference = cases::gradient_reference(call);
+  const bool is_all = case_.lengths.size() <= 1 && case_.sizes[Axis::B] == 1;
+  double worst = 0;
+#define FLA_INPUT(name)                                                                                   \
+  if constexpr (requires { there.d##name; }) {                                                            \
+    const Argument& of = *find_argument(Arguments::arguments(), "d" #name);                               \
+    const bool is_sum = of.shape.text.starts_with("HV"); /* over sequences */                             \
+    if (there.d##name.defined() && (is_all || !is_sum))                                                   \
+      worst = std::max(worst, cases::gradient_error(bring(of, there.d##name, group), reference.d##name)); \
+  }
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+  return worst;
+}
+
+template <RecurrenceArgs Forward>
+DeviceErrors BackwardDeviceCalls<Forward>::errors() const {
+  const Index H = case_.sizes[Axis::H],
+              N = case_.lengths.empty() ? case_.sizes[Axis::B] : static_cast<Index>(case_.lengths.size());
+  const Index group = case_.sizes[Axis::HV] / H;
+  double worst = error_of({tokens_of(case_, 0), 0, 0, group});
+  if (N * H > 1) worst = std::max(worst, error_of({tokens_of(case_, N - 1), N - 1, H - 1, group}));
+  return {worst, 0};
+}
+
+#define FLA_OP(NAME, ARGS)          \
+  template class DeviceCalls<ARGS>; \
+  template class BackwardDeviceCalls<ARGS>;
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 

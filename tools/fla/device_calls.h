@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "fla/core/tensor.h"
@@ -17,12 +18,21 @@ struct DeviceErrors {
   double o, state;
 };
 
+/// [begin, end) of some heads as a tensor [1, tokens, heads, channels] or [1, tokens, heads] on the host,
+/// once the stream has been waited for.
+Tensor bring_rows(const TensorView& tensor, const Sequence& tokens, std::int64_t head, std::int64_t heads,
+                  Stream stream);
+
+/// The tokens of a case's sequence.
+Sequence tokens_of(const CudaCase& of, std::int64_t sequence);
+
 /// Calls of one shape on random tensors of their own, with memory for their results and one workspace for
 /// all: so many that together they are far larger than the device's cache. Short calls update their state in
 /// place, as decoding does. Everything is put on the one stream, which must outlive this.
 template <RecurrenceArgs Args>
 class DeviceCalls {
  public:
+  using Arguments = Args;
   DeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype, Stream stream);
 
   int size() const { return static_cast<int>(calls_.size()); }
@@ -54,9 +64,6 @@ class DeviceCalls {
 
   Call make(std::uint64_t seed);
   Tensor place(Call& call, std::vector<std::int64_t> shape, DType dtype) const;
-  Sequence tokens_of(std::int64_t sequence) const;
-  /// [begin, end) of one head as a tensor [1, tokens, 1, channels] or [1, tokens, 1] on the host.
-  Tensor bring_rows(const TensorView& tensor, const Sequence& tokens, std::int64_t head) const;
   Tensor bring_state(const TensorView& tensor, std::int64_t sequence, std::int64_t head) const;
   /// A sample as a call of one head.
   struct BroughtHead {
@@ -75,6 +82,47 @@ class DeviceCalls {
   bool in_place_ = false;
   double bytes_ = 0;
   std::vector<Sample> samples_;
+};
+
+/// The backward calls of such calls, with random gradients of their results and memory for those of their
+/// inputs.
+template <RecurrenceArgs Forward>
+class BackwardDeviceCalls {
+ public:
+  using Arguments = typename Forward::Backward;
+  BackwardDeviceCalls(const CudaBenchRequest& request, const CudaCase& of, DType dtype, Stream stream);
+
+  int size() const { return static_cast<int>(calls_.size()); }
+  const Arguments& operator[](int i) const { return calls_[static_cast<std::size_t>(i)]; }
+  const Forward& forward(int i) const { return forward_[i]; }
+  bool in_place() const { return false; }
+  double bytes() const { return bytes_; }
+
+  /// Gradients full of NaN.
+  void reset(int i);
+
+  /// The worst of the gradients that call 0 left, as `o`, against the float64 reference on the value heads of
+  /// one or two key heads. Waits for the stream.
+  DeviceErrors errors() const;
+
+ private:
+  /// One key head of a sequence, and its value heads.
+  struct Group {
+    Sequence tokens;
+    std::int64_t sequence, key_head, group;
+  };
+  TensorView place(std::span<const std::int64_t> shape, DType dtype);
+  Tensor bring(const Argument& of, const TensorView& tensor, const Group& group) const;
+  double error_of(const Group& group) const;
+
+  const CudaBenchRequest& request_;
+  const CudaCase& case_;
+  Stream stream_;
+  DeviceCalls<Forward> forward_;
+  std::vector<Tensor> memory_;
+  std::vector<Arguments> calls_;
+  std::shared_ptr<void> workspace_;
+  double bytes_ = 0;
 };
 
 }  // namespace fla::command

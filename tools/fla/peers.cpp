@@ -7,7 +7,7 @@ namespace fla::command {
 namespace {
 
 constexpr std::string_view kFlashLinearAttention = "flash-linear-attention", kFlashKda = "FlashKDA",
-                           kCula = "cuLA";
+                           kCula = "cuLA", kFlashQla = "FlashQLA";
 
 AxisSizes sizes(std::int64_t B, std::int64_t T, std::int64_t H) {
   AxisSizes all;
@@ -87,6 +87,40 @@ std::vector<CudaCase> peers_decode() {
         list.push_back(std::move(each));
       }
     }
+  }
+  return list;
+}
+
+std::vector<CudaCase> peers_backward(std::string_view op) {
+  struct Line {
+    const char* name;
+    std::int64_t B, T, H, HV;
+    std::vector<std::int64_t> lengths;
+    std::string_view peer;
+    double peer_ms;  // 0: not known
+    double goal_ms;
+  };
+  const std::vector<Line> of_kda{
+      {"B1 T8192 H32", 1, 8192, 32, 32, {}, kFlashLinearAttention, 5.56, 1.05},
+      {"B1 T8192 H96", 1, 8192, 96, 96, {}, kFlashLinearAttention, 0, 3.0},
+      {"B4 T4096 H16", 4, 4096, 16, 16, {}, kFlashLinearAttention, 5.78, 1.05},
+      {"mixed lengths H32", 1, 8192, 32, 32, mixed_lengths(), kFlashLinearAttention, 6.02, 1.1},
+      {"B1 T8192 H12", 1, 8192, 12, 12, {}, kFlashLinearAttention, 0, 0.5},
+  };
+  const std::vector<Line> of_gated_delta_rule{
+      {"B1 T8192 H16/32", 1, 8192, 16, 32, {}, kFlashQla, 1.03, 0.65},
+      {"B1 T8192 H2/8", 1, 8192, 2, 8, {}, kFlashQla, 0, 0.25},
+  };
+  std::vector<CudaCase> list;
+  for (const Line& line : op == "kda"                ? of_kda
+                          : op == "gated_delta_rule" ? of_gated_delta_rule
+                                                     : std::vector<Line>{}) {
+    CudaCase each{.name = line.name, .sizes = sizes(line.B, line.T, line.H), .lengths = line.lengths};
+    each.sizes[Axis::HV] = line.HV;
+    if (!line.lengths.empty()) each.sizes[Axis::N] = static_cast<std::int64_t>(line.lengths.size());
+    if (line.peer_ms > 0) each.published.push_back({line.peer, LaunchMode::eager, 1e-3 * line.peer_ms});
+    each.goal_s = 1e-3 * line.goal_ms;
+    list.push_back(std::move(each));
   }
   return list;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "tools/fla/bench_cuda.h"
@@ -17,5 +18,9 @@ std::vector<CudaCase> peers_forward();
 
 /// One token a sequence, the state updated in place: f32 and bf16, [K, V] and [V, K]. Published is f32.
 std::vector<CudaCase> peers_decode();
+
+/// Forward and backward of one call together, of kda or gated_delta_rule; of no other op. Published are
+/// flash-linear-attention 0.6.0 and FlashQLA.
+std::vector<CudaCase> peers_backward(std::string_view op);
 
 }  // namespace fla::command
