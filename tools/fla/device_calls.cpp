@@ -48,8 +48,8 @@ Sequence tokens_of(const CudaCase& of, Index sequence) {
 Tensor bring_rows(const TensorView& tensor, const Sequence& tokens, Index head, Index heads, Stream stream) {
   const bool scalar = tensor.rank() == 3;
   const Index count = tokens.end - tokens.begin, channels = scalar ? 1 : tensor.size(3);
-  const Tensor rows = scalar ? Tensor::empty({1, count, heads}, tensor.dtype())
-                             : Tensor::empty({1, count, heads, channels}, tensor.dtype());
+  Tensor rows = scalar ? Tensor::empty({1, count, heads}, tensor.dtype())
+                       : Tensor::empty({1, count, heads, channels}, tensor.dtype());
   const std::size_t element = size_of(tensor.dtype()),
                     width = static_cast<std::size_t>(heads * channels) * element;
   const Index at =
