@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "fla/core/errors.h"
 #include "fla/ops/dplr_delta_rule/dplr_delta_rule.h"
@@ -48,17 +49,63 @@ inline DplrDeltaRuleArgs dplr_of(const Rwkv7Args& args) {
           .workspace = args.workspace};
 }
 
+/// The arguments of chunk_rwkv7_backward: the forward call's, and gradients in and out.
+struct Rwkv7BackwardArgs {
+  TensorView r{}, w{}, k{}, v{}, a{}, b{};
+  std::optional<float> scale = 1.0f;
+  TensorView initial_state{};
+  bool state_v_first = false;
+  TensorView cu_seqlens{};
+  TensorView do_{};  ///< [B, T, HV, V] the gradient of o
+  TensorView dht{};  ///< like initial_state, that of the final state; zeros when left out
+  TensorView dr{}, dw{}, dk{}, dv{}, da{}, db{}, dinitial_state{};  ///< memory for gradients
+  Stream stream{};
+  Workspace workspace{};
+};
+
+inline DplrDeltaRuleBackwardArgs dplr_of(const Rwkv7BackwardArgs& args) {
+  return {.q = args.r,
+          .k = args.k,
+          .v = args.v,
+          .a = args.a,
+          .b = args.b,
+          .g = args.w,
+          .scale = args.scale,
+          .initial_state = args.initial_state,
+          .state_v_first = args.state_v_first,
+          .cu_seqlens = args.cu_seqlens,
+          .do_ = args.do_,
+          .dht = args.dht,
+          .dq = args.dr,
+          .dk = args.dk,
+          .dv = args.dv,
+          .da = args.da,
+          .db = args.db,
+          .dg = args.dw,
+          .dinitial_state = args.dinitial_state,
+          .stream = args.stream,
+          .workspace = args.workspace};
+}
+
 namespace recurrence {
 
+/// An argument's name here.
+inline std::string_view rwkv7_name(std::string_view of_dplr) {
+  for (const auto& [theirs, ours] :
+       {std::pair<std::string_view, std::string_view>{"q", "r"}, {"g", "w"}, {"dq", "dr"}, {"dg", "dw"}}) {
+    if (of_dplr == theirs) return ours;
+  }
+  return of_dplr;
+}
+
 /// function(the call), errors under rwkv7's names.
-template <class Function>
-auto as_rwkv7(const Rwkv7Args& args, Function&& function) {
+template <class Args, class Function>
+auto as_rwkv7(const Args& args, Function&& function) {
   try {
     return function(dplr_of(args));
   } catch (const InvalidArgument& error) {
     const std::string& name = error.argument();
-    const std::string_view known = name == "q" ? "r" : name == "g" ? "w" : std::string_view(name);
-    throw InvalidArgument(known, std::string_view(error.what()).substr(name.size() + 2));
+    throw InvalidArgument(rwkv7_name(name), std::string_view(error.what()).substr(name.size() + 2));
   }
 }
 
@@ -73,6 +120,15 @@ inline RecurrenceResult fused_recurrent_rwkv7(const Rwkv7Args& args) {
 }
 inline std::size_t workspace_size(const Rwkv7Args& args) {
   return recurrence::as_rwkv7(args, [](const DplrDeltaRuleArgs& call) { return workspace_size(call); });
+}
+
+/// The gradients of chunk_rwkv7's inputs: that of r is dq, that of w is dg.
+inline RecurrenceGradients chunk_rwkv7_backward(const Rwkv7BackwardArgs& args) {
+  return recurrence::as_rwkv7(args, &chunk_dplr_delta_rule_backward);
+}
+inline std::size_t workspace_size(const Rwkv7BackwardArgs& args) {
+  return recurrence::as_rwkv7(args,
+                              [](const DplrDeltaRuleBackwardArgs& call) { return workspace_size(call); });
 }
 
 }  // namespace fla

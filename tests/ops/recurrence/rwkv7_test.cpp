@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/core/error_text.h"
+#include "tools/cases/backward_case.h"
 #include "tools/cases/random_case.h"
 #include "tools/conformance/agreement.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 
@@ -45,6 +47,32 @@ TEST(Rwkv7, ErrorsHaveItsNames) {
   EXPECT_EQ(error_of(&Rwkv7Args::w).substr(0, 3), "w: ");
   EXPECT_EQ(error_of(&Rwkv7Args::k).substr(0, 3), "k: ");
   EXPECT_EQ(error_of(&Rwkv7Args::a).substr(0, 3), "a: ");
+}
+
+TEST(Rwkv7, HasTheGradientsOfDplrDeltaRule) {
+  const fla::cases::BackwardCase<DplrDeltaRuleArgs> made({.T = 21, .K = 32, .V = 16});
+  fla::DplrDeltaRuleBackwardArgs args = made.args;
+  args.scale = 1.0f;
+  fla::Rwkv7BackwardArgs call{.r = args.q,
+                              .w = args.g,
+                              .k = args.k,
+                              .v = args.v,
+                              .a = args.a,
+                              .b = args.b,
+                              .initial_state = args.initial_state,
+                              .do_ = args.do_,
+                              .dht = args.dht};
+  const auto expected = fla::cases::named_gradients(fla::chunk_dplr_delta_rule_backward(args)),
+             gradients = fla::cases::named_gradients(fla::chunk_rwkv7_backward(call));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(fla::conformance::bytes_of(expected[i].second),
+              fla::conformance::bytes_of(gradients[i].second));
+  EXPECT_EQ(fla::workspace_size(call), 0u);
+  const fla::Tensor wrong = fla::Tensor::empty({1}, fla::DType::f32);
+  call.dw = wrong;
+  EXPECT_EQ(
+      fla_test::error_text<fla::InvalidArgument>([&] { (void)fla::chunk_rwkv7_backward(call); }).substr(0, 4),
+      "dw: ");
 }
 
 }  // namespace
