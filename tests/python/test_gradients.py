@@ -71,7 +71,8 @@ def recurrence(op, q, k, v, g=None, beta=None, a=None, b=None, initial_state=Non
 
 def weighed(o, state):
     """A number that depends on every element, each in its own way."""
-    return sum((x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view(x.shape)).sum() for x in (o, state))
+    weights = (torch.linspace(-1, 1, x.numel(), dtype=x.dtype, device=x.device).view(x.shape) for x in (o, state))
+    return sum((x * weight).sum() for x, weight in zip((o, state), weights))
 
 
 def gradients_of(function, given, **options):

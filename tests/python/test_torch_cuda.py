@@ -10,6 +10,7 @@ import pytest
 import reference
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+import test_gradients
 from test_torch import assert_agrees, golden_call, same
 
 if fla_cpp.why_no_cuda_device():
@@ -201,3 +202,14 @@ def test_threads_on_streams_of_their_own_get_their_own_answers():
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
+
+
+@pytest.mark.parametrize("op", test_gradients.OPS)
+def test_gradients_are_those_on_the_cpu(op):
+    given, options = test_gradients.inputs_of(op), test_gradients.OPTIONS.get(op, {})
+    function = getattr(fla_cpp, op)
+    wanted = test_gradients.gradients_of(function, given, output_final_state=True, **options)
+    there = {name: x.cuda() for name, x in given.items()}
+    found = test_gradients.gradients_of(function, there, output_final_state=True, **options)
+    assert all(x.is_cuda for x in found.values())
+    test_gradients.expect_close({name: x.cpu() for name, x in found.items()}, wanted, 1e-5)
