@@ -70,8 +70,9 @@ void check_need(ArgumentTable table, const void* args, const Argument& argument,
   if (needed.given(args)) return;
   const std::string due =
       needed.is_tensor() ? "a tensor of shape " + expected_shape(rule_in_force(table, needed, args), sizes)
-      : needed.kind == ArgumentKind::number ? "a number"
-                                            : "true";
+      : needed.kind == ArgumentKind::number  ? "a number"
+      : needed.kind == ArgumentKind::integer ? "a whole number"
+                                             : "true";
   throw InvalidArgument(needed.name, "expected " + due + " with " + std::string(argument.name) +
                                          (needed.kind == ArgumentKind::flag ? ", got false" : ", got none"));
 }

@@ -103,8 +103,9 @@ struct ShapeRules {
 };
 
 /// tensor: read by the kernel, on the call's device. index: integers that may also lie on the host. output:
-/// memory that the caller gives for a result. number: a float that may be left out. flag: off unless set.
-enum class ArgumentKind : std::uint8_t { tensor, index, output, number, flag };
+/// memory that the caller gives for a result. number: a float that may be left out. integer: likewise. flag:
+/// off unless set.
+enum class ArgumentKind : std::uint8_t { tensor, index, output, number, integer, flag };
 
 /// either: of all arguments of a table that are so, a call gives one.
 enum class Need : std::uint8_t { required, optional, either };
@@ -131,12 +132,16 @@ struct Argument {
   const std::optional<float>& number(const void* args) const {
     return *static_cast<const std::optional<float>*>(member(args));
   }
+  const std::optional<std::int64_t>& integer(const void* args) const {
+    return *static_cast<const std::optional<std::int64_t>*>(member(args));
+  }
   bool flag(const void* args) const { return *static_cast<const bool*>(member(args)); }
 
-  /// Whether the call has it: a tensor or a number that is there, a flag that is set.
+  /// Whether the call has it: a tensor, a number or an integer that is there, a flag that is set.
   bool given(const void* args) const {
     if (is_tensor()) return tensor(args).defined();
-    return kind == ArgumentKind::number ? number(args).has_value() : flag(args);
+    if (kind == ArgumentKind::number) return number(args).has_value();
+    return kind == ArgumentKind::integer ? integer(args).has_value() : flag(args);
   }
 
   TensorView& tensor(void* args) const {
@@ -144,6 +149,9 @@ struct Argument {
   }
   std::optional<float>& number(void* args) const {
     return const_cast<std::optional<float>&>(number(static_cast<const void*>(args)));
+  }
+  std::optional<std::int64_t>& integer(void* args) const {
+    return const_cast<std::optional<std::int64_t>&>(integer(static_cast<const void*>(args)));
   }
   bool& flag(void* args) const { return *static_cast<bool*>(const_cast<void*>(member(args))); }
 };
@@ -191,6 +199,7 @@ constexpr std::string_view name_of_member(std::string_view name) {
 #define FLA_MEMBER_INDEX(name, need, types, shape, doc, ...) ::fla::TensorView name{};
 #define FLA_MEMBER_OUTPUT(name, types, shape, in_place_of, doc, ...) ::fla::TensorView name{};
 #define FLA_MEMBER_NUMBER(name, doc, ...) ::std::optional<float> name{};
+#define FLA_MEMBER_INTEGER(name, doc, ...) ::std::optional<::std::int64_t> name{};
 #define FLA_MEMBER_FLAG(name, doc, ...) bool name = false;
 
 // … and in the table; TableStruct is the struct that the table is being made for. A last entry of a line is
@@ -213,16 +222,20 @@ constexpr std::string_view name_of_member(std::string_view name) {
   FLA_ROW(name, output, optional, types, shape, in_place_of, doc, __VA_ARGS__)
 #define FLA_ROW_NUMBER(name, doc, ...) \
   FLA_ROW(name, number, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc, __VA_ARGS__)
+#define FLA_ROW_INTEGER(name, doc, ...) \
+  FLA_ROW(name, integer, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc, __VA_ARGS__)
 #define FLA_ROW_FLAG(name, doc, ...) \
   FLA_ROW(name, flag, optional, ::fla::DTypeSet{}, ::fla::ShapeRules{}, "", doc, __VA_ARGS__)
 
 /// In an op's argument struct: the members of its list.
-#define FLA_ARGUMENT_MEMBERS(LIST) \
-  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG)
+#define FLA_ARGUMENT_MEMBERS(LIST)                                                                    \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, \
+       FLA_MEMBER_FLAG)
 
 /// In a function that returns an ArgumentTable: the table of that struct and its list, or of rows.
-#define FLA_RETURN_ARGUMENT_TABLE(STRUCT, LIST) \
-  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG))
+#define FLA_RETURN_ARGUMENT_TABLE(STRUCT, LIST)                                                \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, \
+                                FLA_ROW_INTEGER, FLA_ROW_FLAG))
 #define FLA_RETURN_TABLE(STRUCT, ...)                \
   using TableStruct = STRUCT;                        \
   static constexpr ::std::array kTable{__VA_ARGS__}; \

@@ -29,6 +29,19 @@ float number_of(const Argument& argument, PyObject* value) {
   return static_cast<float>(number);
 }
 
+/// Python's own and NumPy's; True and False are no numbers here.
+std::int64_t integer_of(const Argument& argument, PyObject* value) {
+  if (PyBool_Check(value) || !PyIndex_Check(value)) wrong_type(argument, "a whole number", value);
+  const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+  const std::int64_t integer = index ? PyLong_AsLongLong(index.ptr()) : -1;
+  if (integer != -1 || !PyErr_Occurred()) return integer;
+  const bool large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+  PyErr_Clear();
+  if (!large) wrong_type(argument, "a whole number", value);
+  throw InvalidArgument(argument.name,
+                        "expected a whole number of 64 bits, got " + std::string(py::str(index)));
+}
+
 /// Python's own, NumPy's and whole numbers: what is neither true nor false is no switch.
 bool flag_of(const Argument& argument, PyObject* value) {
   if (value == Py_True || value == Py_False) return value == Py_True;
@@ -172,6 +185,7 @@ void Call::take_arguments() {
     PyObject* value = values_[row];
     switch (argument.kind) {
       case ArgumentKind::number: argument.number(args_.data()) = number_of(argument, value); break;
+      case ArgumentKind::integer: argument.integer(args_.data()) = integer_of(argument, value); break;
       case ArgumentKind::flag: argument.flag(args_.data()) = flag_of(argument, value); break;
       default: take_tensor(row, value);
     }

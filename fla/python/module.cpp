@@ -58,7 +58,7 @@ py::object callable(const py::capsule& function, FastCall run, const char* name)
 }
 
 constexpr std::string_view name_of_kind(ArgumentKind kind) {
-  constexpr std::array<std::string_view, 5> kNames{"tensor", "index", "output", "number", "flag"};
+  constexpr std::array<std::string_view, 6> kNames{"tensor", "index", "output", "number", "integer", "flag"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -42,6 +42,8 @@ void ignore(const Argument& argument, KdaArgs& args, Memory&) {
     argument.flag(&args) = false;
   } else if (argument.kind == ArgumentKind::number) {
     argument.number(static_cast<void*>(&args)) = {};
+  } else if (argument.kind == ArgumentKind::integer) {
+    argument.integer(static_cast<void*>(&args)) = {};
   } else {
     tensor_of(argument, args) = {};
   }

@@ -18,7 +18,7 @@ using fla::DType;
 using fla::TensorView;
 using fla_test::error_text;
 
-#define MIX_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                           \
+#define MIX_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG)                  \
   TENSOR(q, required, fla::kFloatTypes, "B T H K", "queries")                        \
   TENSOR(v, required, fla::kFloatTypes, "B T HV V", "values")                        \
   NUMBER(scale, "a number")                                                          \
@@ -31,6 +31,8 @@ using fla_test::error_text;
   TENSOR(bias, optional, fla::kFloatTypes, "HV*K | HV K", "either shape")            \
   TENSOR(rate, optional, fla::kFloatTypes, "HV", "of the bias", bias)                \
   NUMBER(limit, "of the scale", scale)                                               \
+  INTEGER(depth, "a count")                                                          \
+  TENSOR(layers, optional, fla::kFloatTypes, "HV", "of the depth", depth)            \
   OUTPUT(out, fla::kFloatTypes, "B T HV V", "", "memory for the output")             \
   OUTPUT(new_state, fla::kStateTypes, "P HV K V; turned: P HV V K", "state", "memory for the state")
 
@@ -197,9 +199,11 @@ TEST(ArgumentTable, ReachesTheMembersOfTheStruct) {
   void* args = &call.args;
   fla::find_argument(table, "turned")->flag(args) = true;
   fla::find_argument(table, "scale")->number(args) = 2.0f;
+  fla::find_argument(table, "depth")->integer(args) = 3;
   fla::find_argument(table, "q")->tensor(args) = TensorView();
   EXPECT_TRUE(call.args.turned);
   EXPECT_EQ(call.args.scale, 2.0f);
+  EXPECT_EQ(call.args.depth, 3);
   EXPECT_FALSE(call.args.q.defined());
 }
 
@@ -311,6 +315,11 @@ const Defect kDefects[] = {
        c.args.limit = 2.0f;
      },
      "scale", "expected a number with limit, got none"},
+    {"ATensorWithoutTheIntegerThatItNeeds",
+     [](Call& c) {
+       c.args.layers = {c.bias.data(), DType::f32, {2}};
+     },
+     "depth", "expected a whole number with layers, got none"},
     {"ATensorWithoutTheTensorThatItNeeds",
      [](Call& c) {
        c.args.rate = {c.bias.data(), DType::f32, {2}};

@@ -11,6 +11,9 @@ GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("kda*.safetensors"))
 TOLERANCE = {"BF16": 8e-3, "F16": 2e-3, "F32": 2e-5}
 _TYPES = {"F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "BF16": np.uint16}
 
+# Options that are no flags.
+_OPTIONS = {"scale": float, "lower_bound": float, "layer_idx": int, "num_layers": int}
+
 
 class Case:
     """A call: `tensors` by their arguments' names (bf16 as bits in uint16), `options`, what is expected."""
@@ -23,7 +26,7 @@ class Case:
         self.dtype = header["q"]["dtype"]
         self.tolerance = TOLERANCE[self.dtype]
         self.options = {
-            name: float(value) if name in ("scale", "lower_bound", "layer_idx", "num_layers") else value == "1"
+            name: _OPTIONS.get(name, lambda text: text == "1")(value)
             for name, value in options.items()
             if name != "op"
         }

@@ -77,6 +77,19 @@ def test_what_is_wrong_is_refused_by_name(name, options, words):
         getattr(fla_cpp, name)(*CALL, **options)
 
 
+@pytest.mark.parametrize("value, type_name", [(2.5, "float"), (2.0, "float"), (True, "bool"), ("2", "str")])
+def test_integers_are_whole(value, type_name):
+    with pytest.raises(TypeError, match=f"^num_layers: expected a whole number, got {type_name}$"):
+        fla_cpp.chunk_lightning_attn(*CALL, 0, value)
+
+
+def test_integers_of_numpy_are_taken():
+    (o, _), (other, _) = (fla_cpp.chunk_lightning_attn(*CALL, 1, layers) for layers in (4, np.int32(4)))
+    assert np.array_equal(o, other)
+    with pytest.raises(ValueError, match="num_layers: expected a whole number of 64 bits, got 1180591620717411303424"):
+        fla_cpp.chunk_lightning_attn(*CALL, 1, 2**70)
+
+
 def test_rwkv7_is_dplr_under_its_names():
     from fla_cpp.ops.rwkv7 import chunk_rwkv7, fused_recurrent_rwkv7
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "fla/ops/kda/kda.h"
+#include "fla/ops/lightning_attn/lightning_attn.h"
+#include "tests/core/error_text.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/random_case.h"
@@ -164,7 +166,7 @@ TEST(Case, HasAPoolOnceTheOptionAsksForOne) {
   EXPECT_EQ(run(call, "chunk_kda").size(), 1u);
 }
 
-TEST(SetOption, KnowsFlagsAndNumbersAlone) {
+TEST(SetOption, KnowsFlagsAndNumbers) {
   KdaArgs args;
   set_option(KdaArgs::arguments(), &args, "scale", "0.25");
   set_option(KdaArgs::arguments(), &args, "safe_gate", "1");
@@ -173,6 +175,21 @@ TEST(SetOption, KnowsFlagsAndNumbersAlone) {
   EXPECT_THROW(set_option(KdaArgs::arguments(), &args, "q", "1"), InvalidArgument);
   EXPECT_THROW(set_option(KdaArgs::arguments(), &args, "safe_gate", "maybe"), InvalidArgument);
   EXPECT_THROW(set_option(KdaArgs::arguments(), &args, "scale", "0.25x"), InvalidArgument);
+}
+
+TEST(SetOption, IntegersAreWhole) {
+  LightningAttnArgs args;
+  const auto set = [&](const char* value) {
+    set_option(LightningAttnArgs::arguments(), &args, "num_layers", value);
+  };
+  set("24");
+  EXPECT_EQ(args.num_layers, 24);
+  set("-3");
+  EXPECT_EQ(args.num_layers, -3);
+  for (const std::string value : {"2.5", "24.0", "many", "", "9223372036854775808"}) {
+    EXPECT_EQ(fla_test::error_text<InvalidArgument>([&] { set(value.c_str()); }),
+              "num_layers: expected a whole number, got '" + value + "'");
+  }
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--device", "abacus"},
         std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--function", "fly"},
         std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--option", "colour=red"},
+        std::vector<std::string>{"explain", "lightning_attn", "--shape", "T=1,H=1,K=8", "--option",
+                                 "num_layers=2.5"},
         std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--with", "hope"},
         std::vector<std::string>{"explain", "kda", "--shape", "T=1,H=1,K=8", "--in", "x"},
         std::vector<std::string>{"run", "kda", "--in", "missing"},

@@ -26,6 +26,7 @@ typename Args::Backward backward_call(const Args& forward, const TensorView& gra
     switch (argument.kind) {
       case ArgumentKind::flag: argument.flag(&backward) = from->flag(&forward); break;
       case ArgumentKind::number: argument.number(&backward) = from->number(&forward); break;
+      case ArgumentKind::integer: argument.integer(&backward) = from->integer(&forward); break;
       default: argument.tensor(&backward) = from->tensor(&forward);
     }
   }

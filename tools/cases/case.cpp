@@ -170,12 +170,17 @@ void set_option(ArgumentTable table, void* args, std::string_view name, std::str
     argument->flag(args) = value == "1";
     return;
   }
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size()) {
-    throw InvalidArgument(name, "expected a number, got '" + std::string(value) + "'");
+  const auto read = [&](auto number, const char* expected) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size())
+      throw InvalidArgument(name, std::string("expected ") + expected + ", got '" + std::string(value) + "'");
+    return number;
+  };
+  if (argument->kind == ArgumentKind::integer) {
+    argument->integer(args) = read(std::int64_t{}, "a whole number");
+  } else {
+    argument->number(args) = static_cast<float>(read(double{}, "a number"));
   }
-  argument->number(args) = static_cast<float>(number);
 }
 
 }  // namespace fla::cases

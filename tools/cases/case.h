@@ -54,8 +54,8 @@ std::vector<NamedTensor> run(const Case& call, std::string_view function);
 /// Throws FileError, with the file's name before the library's own words, unless the op could run this call.
 void validate(const Case& call);
 
-/// Sets a number or a flag from text. Throws InvalidArgument for a name that the table does not have as an
-/// option, or a value that is none.
+/// Sets a number, an integer or a flag from text. Throws InvalidArgument for a name that the table does not
+/// have as an option, or a value that is none.
 void set_option(ArgumentTable table, void* args, std::string_view name, std::string_view value);
 
 }  // namespace fla::cases

@@ -89,8 +89,8 @@ class Builder {
     }
     made_.args = spec_.options;
     if constexpr (requires(Args args) { args.layer_idx; }) {
-      if (!made_.args.layer_idx) made_.args.layer_idx = 1.0f;
-      if (!made_.args.num_layers) made_.args.num_layers = 4.0f;
+      if (!made_.args.layer_idx) made_.args.layer_idx = 1;
+      if (!made_.args.num_layers) made_.args.num_layers = 4;
     }
   }
 

@@ -100,11 +100,11 @@ std::string describe(ArgumentTable table, const void* args) {
               shape_text(tensor.shape());
       if (!tensor.is_contiguous()) text += " strides " + shape_text(tensor.strides());
       text += " ";
-    } else if (argument.kind == ArgumentKind::number) {
-      if (argument.number(args))
-        text += std::string(argument.name) + "=" + std::to_string(*argument.number(args)) + " ";
-    } else if (argument.flag(args)) {
-      text += std::string(argument.name) + " ";
+    } else if (argument.given(args)) {
+      text += std::string(argument.name);
+      if (argument.kind == ArgumentKind::number) text += "=" + std::to_string(*argument.number(args));
+      if (argument.kind == ArgumentKind::integer) text += "=" + std::to_string(*argument.integer(args));
+      text += " ";
     }
   }
   return text;

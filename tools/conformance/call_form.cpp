@@ -95,6 +95,14 @@ void give(CallForm& form, std::string_view argument, bool given, std::span<const
   }
 }
 
+void set_option(const Argument& argument, const Choice& choice, void* args) {
+  if (argument.kind == ArgumentKind::flag) argument.flag(args) = choice.given;
+  if (!choice.given) return;
+  if (argument.kind == ArgumentKind::number) argument.number(args) = choice.number;
+  if (argument.kind == ArgumentKind::integer)
+    argument.integer(args) = static_cast<std::int64_t>(choice.number);
+}
+
 std::vector<Variation> variations(ArgumentTable table, std::span<const Requirement> needs,
                                   const std::function<std::vector<float>(const Argument&)>& numbers,
                                   const std::function<std::vector<std::int64_t>(Axis)>& sizes) {
@@ -114,7 +122,7 @@ std::vector<Variation> variations(ArgumentTable table, std::span<const Requireme
                      [name, needs](CallForm& form) { give(form, name, false, needs); }});
     }
     if (argument.kind == ArgumentKind::flag) vary("on", [](Choice&) {});
-    if (argument.kind == ArgumentKind::number) {
+    if (argument.kind == ArgumentKind::number || argument.kind == ArgumentKind::integer) {
       for (const float number : numbers(argument))
         vary(text_of(number), [number](Choice& choice) { choice.number = number; });
     }

@@ -20,7 +20,7 @@ struct Choice {
   Lies lies = Lies::row_major;
   bool second_shape = false;  ///< of an argument that may have either of two
   bool in_place = false;      ///< of an output: in the memory that its argument says
-  float number = 0;
+  float number = 0;           ///< of an integer as well
 
   friend bool operator==(const Choice&, const Choice&) = default;
 };
@@ -73,8 +73,11 @@ struct Variation {
 /// Gives an argument or takes it away, and does what that needs.
 void give(CallForm& form, std::string_view argument, bool given, std::span<const Requirement> needs);
 
+/// Sets a number, an integer or a flag of a call's arguments as chosen.
+void set_option(const Argument& argument, const Choice& choice, void* args);
+
 /// Every variation of every argument of the table: given and left out, each dtype, each kind of strides, each
-/// shape, in place; `numbers` says which values a number may have, `sizes` which an axis may.
+/// shape, in place; `numbers` says which values a number or an integer may have, `sizes` which an axis may.
 std::vector<Variation> variations(ArgumentTable table, std::span<const Requirement> needs,
                                   const std::function<std::vector<float>(const Argument&)>& numbers,
                                   const std::function<std::vector<std::int64_t>(Axis)>& sizes);

@@ -25,12 +25,7 @@ cases::CaseSpec<Args> spec_of(CallForm form) {
       .state_dtype = form["initial_state"].dtype,
       .initial_state = form["initial_state"].given,
       .options = {}};
-  for (const Argument& argument : form.table()) {
-    const Choice& choice = form[argument.name];
-    if (argument.kind == ArgumentKind::flag) argument.flag(&spec.options) = choice.given;
-    if (argument.kind == ArgumentKind::number && choice.given)
-      argument.number(static_cast<void*>(&spec.options)) = choice.number;
-  }
+  for (const Argument& argument : form.table()) set_option(argument, form[argument.name], &spec.options);
   if constexpr (requires { spec.options.g_gamma; }) spec.head_gates = form["g_gamma"].given;
   return spec;
 }

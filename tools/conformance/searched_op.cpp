@@ -77,11 +77,7 @@ MadeCall::MadeCall(const SearchedOp& op, const CallForm& form)
       sizes_(form.sizes()),
       args_(op.op().make_args()),
       memory_(std::make_shared<std::vector<Memory>>()) {
-  for (const Argument& argument : form.table()) {
-    const Choice& choice = form[argument.name];
-    if (argument.kind == ArgumentKind::flag) argument.flag(args_.get()) = choice.given;
-    if (argument.kind == ArgumentKind::number && choice.given) argument.number(args_.get()) = choice.number;
-  }
+  for (const Argument& argument : form.table()) set_option(argument, form[argument.name], args_.get());
   for (const bool outputs : {false, true}) {
     for (const Argument& argument : form.table()) {
       const bool there = argument.is_tensor() && form[argument.name].given;

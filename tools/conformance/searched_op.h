@@ -63,7 +63,8 @@ class SearchedOp {
 
   /// Which arguments go with which.
   virtual std::span<const Requirement> requirements() const { return {}; }
-  /// Values that a number may have, sizes that an axis may have, all of them such that the result shows them.
+  /// Values that a number or an integer may have, sizes that an axis may have, all of them such that the
+  /// result shows them.
   virtual std::vector<float> numbers(const Argument&) const { return {}; }
   virtual std::vector<std::int64_t> sizes(Axis) const { return {}; }
   /// Mends what the table cannot tell, such as a dtype that follows another argument's.

@@ -23,7 +23,8 @@ std::string describe(const MadeCall& call) {
     const Choice& choice = call.form()[argument.name];
     if (!choice.given) continue;
     text += (text.empty() ? "" : " ") + std::string(argument.name);
-    if (argument.kind == ArgumentKind::number) text += "=" + std::to_string(choice.number);
+    if (argument.kind == ArgumentKind::number || argument.kind == ArgumentKind::integer)
+      text += "=" + std::to_string(choice.number);
     if (!argument.is_tensor()) continue;
     const TensorView& tensor = argument.tensor(call.args());
     text += "=" + std::string(name_of(tensor.dtype())) + shape_text(tensor.shape());

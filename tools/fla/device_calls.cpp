@@ -145,8 +145,8 @@ typename DeviceCalls<Args>::Call DeviceCalls<Args>::make(std::uint64_t seed) {
     }
   }
   if constexpr (requires { args.layer_idx; }) {
-    if (!args.layer_idx) args.layer_idx = 1.0f;
-    if (!args.num_layers) args.num_layers = 4.0f;
+    if (!args.layer_idx) args.layer_idx = 1;
+    if (!args.num_layers) args.num_layers = 4;
   }
   if (!case_.lengths.empty()) {
     Tensor starts = Tensor::empty({N + 1}, DType::i64);

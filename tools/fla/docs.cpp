@@ -56,6 +56,7 @@ std::string kind(const Argument& argument) {
     case ArgumentKind::index: return "index";
     case ArgumentKind::output: return "output";
     case ArgumentKind::number: return "number";
+    case ArgumentKind::integer: return "integer";
     case ArgumentKind::flag: return "flag";
   }
   return "";

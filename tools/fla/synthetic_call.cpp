@@ -163,9 +163,9 @@ SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, D
   };
 
   // layer_idx and num_layers are 0 and 1 if left out.
-  for (const auto& [name, value] : {std::pair{"layer_idx", 0.0f}, {"num_layers", 1.0f}}) {
+  for (const auto& [name, value] : {std::pair{"layer_idx", 0}, {"num_layers", 1}}) {
     const Argument* argument = find_argument(op.arguments, name);
-    if (argument != nullptr && !argument->number(args)) argument->number(args) = value;
+    if (argument != nullptr && !argument->integer(args)) argument->integer(args) = value;
   }
   const auto named = [&](const Argument& argument) {
     return std::ranges::find(with, argument.name, &OptionalTensor::name) != with.end();

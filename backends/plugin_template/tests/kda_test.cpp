@@ -40,7 +40,7 @@ struct Call {
     if constexpr (requires { made.a; }) made.a = made.b = k;
     if constexpr (Args::kOp.gate == fla::GateKind::channel) made.g = gates;
     if constexpr (Args::kOp.gate == fla::GateKind::token) made.g = scalars;
-    if constexpr (requires { made.layer_idx; }) made.layer_idx = 0.0f, made.num_layers = 2.0f;
+    if constexpr (requires { made.layer_idx; }) made.layer_idx = 0, made.num_layers = 2;
     return made;
   }
 };

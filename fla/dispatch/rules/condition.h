@@ -28,7 +28,7 @@
 ///     B T H HV K V …           sizes, as the table's shapes name them; N: the number of sequences
 ///     varlen                   sequences are packed: the index of their starts is given
 ///     a flag's name            whether it is set
-///     a number's name          its value; alone: whether it is given
+///     a number's or integer's  its value; alone: whether it is given
 ///     an optional tensor's     whether it is given
 ///
 /// A size may be compared with another size. A comparison with something that was left out does not hold, and

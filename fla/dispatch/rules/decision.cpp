@@ -41,7 +41,8 @@ class Resolver {
     if (!node.other.empty()) return {difference(node, named), in_relation(node.relation, 0)};
     const bool ordered = node.relation != Relation::equal && node.relation != Relation::unequal &&
                          node.relation != Relation::among;
-    const bool orderable = named.type == FactType::size || named.type == FactType::number;
+    const bool orderable =
+        named.type == FactType::size || named.type == FactType::number || named.type == FactType::integer;
     if (ordered && !orderable) {
       throw ConditionError(node.relation_offset, named.name + " can be compared with == or !=, not with '" +
                                                      node.relation_written + "'");
@@ -91,6 +92,7 @@ class Resolver {
     const bool number = constant.kind == Constant::Kind::whole || constant.kind == Constant::Kind::real;
     switch (named.type) {
       case FactType::size:
+      case FactType::integer:
         if (constant.kind != Constant::Kind::whole) throw refuse("a whole number");
         return constant.whole;
       case FactType::number: {
@@ -239,6 +241,7 @@ enum class Reading : std::uint8_t {
   size_or_else,
   difference,
   number,
+  integer,
   other
 };
 
@@ -283,6 +286,7 @@ struct Decision::Source {
       case Fact::Kind::size_or_else: reading = Reading::size_or_else; break;
       case Fact::Kind::difference: reading = Reading::difference; break;
       case Fact::Kind::number: reading = Reading::number; break;
+      case Fact::Kind::integer: reading = Reading::integer; break;
       default: break;
     }
   }
@@ -350,6 +354,8 @@ inline std::int64_t Decision::value_of(const Source& source, const void* args) c
       const auto& number = *reinterpret_cast<const std::optional<float>*>(begin + source.offset);
       return number ? place_of(*number) : kAbsent;
     }
+    case Reading::integer:
+      return place_of(*reinterpret_cast<const std::optional<std::int64_t>*>(begin + source.offset));
     case Reading::other: break;
   }
   return source.fact.value(table_, args);

@@ -89,6 +89,10 @@ std::int64_t place_of(float value) {
   return bits >= 0 ? bits : std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits;
 }
 
+std::int64_t place_of(const std::optional<std::int64_t>& value) {
+  return value ? std::max(*value, kAbsent + 1) : kAbsent;
+}
+
 // Required arguments, then the index, then the others. Without packed sequences there are as many sequences
 // as batches; without slots to name there are as many as sequences.
 std::int64_t find_size(ArgumentTable table, Axis axis, const void* args) noexcept {
@@ -123,7 +127,7 @@ std::int64_t Fact::value(ArgumentTable table, const void* args) const noexcept {
   switch (kind) {
     case Kind::flag: return argument->flag(args) ? 1 : 0;
     case Kind::is_defined: return argument->tensor(args).defined() ? 1 : 0;
-    case Kind::is_given: return argument->number(args).has_value() ? 1 : 0;
+    case Kind::is_given: return argument->given(args) ? 1 : 0;
     case Kind::dtype: {
       const TensorView& tensor = argument->tensor(args);
       return tensor.defined() ? static_cast<std::int64_t>(tensor.dtype()) : kAbsent;
@@ -145,6 +149,7 @@ std::int64_t Fact::value(ArgumentTable table, const void* args) const noexcept {
       const std::optional<float>& number = argument->number(args);
       return number ? place_of(*number) : kAbsent;
     }
+    case Kind::integer: return place_of(argument->integer(args));
   }
   return kAbsent;
 }
@@ -185,8 +190,10 @@ std::vector<NamedFact> facts_of(ArgumentTable table) {
   for (const Argument& argument : table) {
     if (argument.kind == ArgumentKind::flag) {
       add_truth(argument.name, {.kind = Fact::Kind::flag, .argument = &argument});
-    } else if (argument.kind == ArgumentKind::number) {
-      add(argument.name, FactType::number, {.kind = Fact::Kind::number, .argument = &argument},
+    } else if (!argument.is_tensor()) {
+      const bool integer = argument.kind == ArgumentKind::integer;
+      add(argument.name, integer ? FactType::integer : FactType::number,
+          {.kind = integer ? Fact::Kind::integer : Fact::Kind::number, .argument = &argument},
           Fact{.kind = Fact::Kind::is_given, .argument = &argument});
     } else if (argument.need != Need::required) {
       add_truth(argument.name, {.kind = Fact::Kind::is_defined, .argument = &argument});

@@ -15,7 +15,7 @@ namespace fla::dispatch {
 /// The value of a fact that the call says nothing about: it lies in the range of no comparison.
 inline constexpr std::int64_t kAbsent = Ranges::kLeast;
 
-enum class FactType : std::uint8_t { size, number, truth, dtype, device };
+enum class FactType : std::uint8_t { size, number, integer, truth, dtype, device };
 
 /// One dimension of a tensor that measures an axis by itself; null: none does.
 struct SizeSource {
@@ -31,13 +31,13 @@ struct SizeSource {
   }
 };
 
-/// One thing that can be read off a call's arguments, as a whole number: a size, 0 or 1, a dtype's or a
-/// device's number, a float's place among all floats.
+/// One thing that can be read off a call's arguments, as a whole number: a size or an integer, 0 or 1, a
+/// dtype's or a device's number, a float's place among all floats.
 struct Fact {
   enum class Kind : std::uint8_t {
     flag,
     is_defined,  ///< of a tensor
-    is_given,    ///< of a number
+    is_given,    ///< of a number or an integer
     dtype,
     device,
     size,              ///< of `source`
@@ -45,7 +45,8 @@ struct Fact {
     found_size,        ///< of `axis`, which has to be looked for
     difference,        ///< `source` - `other`
     found_difference,  ///< `axis` - `other_axis`, which have to be looked for
-    number
+    number,
+    integer
   };
 
   Kind kind{};
@@ -75,6 +76,8 @@ Fact difference_of(const Fact& a, const Fact& b);
 
 /// Where a float stands among all floats: keeps their order, both zeros in one place, nothing for NaN.
 std::int64_t place_of(float value);
+/// The integer itself; kAbsent, which is below all others, where there is none.
+std::int64_t place_of(const std::optional<std::int64_t>& value);
 
 /// A size that no single argument tells; in the order in which validation asks.
 std::int64_t find_size(ArgumentTable table, Axis axis, const void* args) noexcept;

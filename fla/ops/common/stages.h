@@ -26,11 +26,11 @@ struct StageResult {
 inline constexpr DTypeSet kStageTypes{DType::f32};
 
 // One line an argument, as in fla/ops/recurrence/parts.h.
-#define FLA_L2_NORM_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)          \
+#define FLA_L2_NORM_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG) \
   TENSOR(x, required, kFloatTypes, "B T H K", "rows of K to be normalised") \
   OUTPUT(out, kStageTypes, "B T H K", "x", "memory for the result; may be x itself")
 
-#define FLA_GATE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                        \
+#define FLA_GATE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG)               \
   TENSOR(g, required, kFloatTypes, "B T HV K", "raw gates")                            \
   NUMBER(lower_bound, "the gate is lower_bound * sigmoid(exp(A_log) * (g + dt_bias))") \
   TENSOR(A_log, optional, kFloatTypes, "HV",                                           \
@@ -38,7 +38,7 @@ inline constexpr DTypeSet kStageTypes{DType::f32};
   TENSOR(dt_bias, optional, kFloatTypes, "HV*K | HV K", "added to g before the gate")  \
   OUTPUT(out, kStageTypes, "B T HV K", "g", "memory for the log-decays; may be g itself")
 
-#define FLA_SOLVE_TRIL_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                        \
+#define FLA_SOLVE_TRIL_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG)               \
   TENSOR(A, required, kFloatTypes, "B T HV C", "rows of strictly lower triangular matrices") \
   OUTPUT(out, kStageTypes, "B T HV C", "A", "memory for the inverses' rows; may be A itself")
 

@@ -15,12 +15,12 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD) \
-  FLA_PART_TOKENS(TENSOR)                                                      \
-  FLA_PART_BETA(TENSOR, "how far a key is rewritten")                          \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                               \
-  FLA_PART_NORM(FLAG)                                                          \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                       \
+#define FLA_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                               \
+  FLA_PART_BETA(TENSOR, "how far a key is rewritten")                                   \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                        \
+  FLA_PART_NORM(FLAG)                                                                   \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every delta_rule function, under the names that flash-linear-attention gives them.

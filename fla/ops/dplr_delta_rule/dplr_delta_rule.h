@@ -15,13 +15,13 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_DPLR_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)        \
-  FLA_PART_TOKENS(TENSOR)                                                                  \
-  TENSOR(a, required, kFloatTypes, "B T H K", "what the low-rank part reads of the state") \
-  TENSOR(b, required, kFloatTypes, "B T H K", "where it writes that")                      \
-  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel")               \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                           \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                   \
+#define FLA_DPLR_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                                    \
+  TENSOR(a, required, kFloatTypes, "B T H K", "what the low-rank part reads of the state")   \
+  TENSOR(b, required, kFloatTypes, "B T H K", "where it writes that")                        \
+  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel")                 \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                             \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                     \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every dplr_delta_rule function, under the names that flash-linear-attention gives them.

@@ -16,15 +16,15 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_GATED_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)   \
-  FLA_PART_TOKENS(TENSOR)                                                              \
-  TENSOR(g, required, kFloatTypes, "B T HV", "log-decay; raw with use_gate_in_kernel") \
-  FLA_PART_BETA(TENSOR, FLA_RAW_BETA)                                                  \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                       \
-  FLA_PART_NORM(FLAG)                                                                  \
-  FLA_PART_GATE_AND_SIGMOID(NUMBER, FLAG)                                              \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                               \
-  FLA_PART_GATE_PARAMETERS(TENSOR, "HV")                                               \
+#define FLA_GATED_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                                     \
+  TENSOR(g, required, kFloatTypes, "B T HV", "log-decay; raw with use_gate_in_kernel")        \
+  FLA_PART_BETA(TENSOR, FLA_RAW_BETA)                                                         \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                              \
+  FLA_PART_NORM(FLAG)                                                                         \
+  FLA_PART_GATE_AND_SIGMOID(NUMBER, FLAG)                                                     \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                      \
+  FLA_PART_GATE_PARAMETERS(TENSOR, "HV")                                                      \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every gated_delta_rule function, under the names that flash-linear-attention gives them.

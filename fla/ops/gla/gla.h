@@ -15,11 +15,11 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)      \
-  FLA_PART_TOKENS(TENSOR)                                                    \
-  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel") \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                             \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                     \
+#define FLA_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                        \
+  TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel")     \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                 \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                         \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every gla function, under the names that flash-linear-attention gives them.

@@ -16,7 +16,7 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_KDA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)                                   \
+#define FLA_KDA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD)                          \
   FLA_PART_TOKENS(TENSOR)                                                                                 \
   TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel; raw with use_gate_in_kernel") \
   FLA_PART_BETA(TENSOR, FLA_RAW_BETA)                                                                     \

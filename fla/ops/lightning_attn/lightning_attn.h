@@ -15,12 +15,12 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_LIGHTNING_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD) \
-  FLA_PART_TOKENS(TENSOR)                                                          \
-  NUMBER(layer_idx, "which layer it is: a whole number from 0 to num_layers - 1")  \
-  NUMBER(num_layers, "how many layers there are: a whole number")                  \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                   \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                           \
+#define FLA_LIGHTNING_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                                   \
+  INTEGER(layer_idx, "which layer it is, from 0 to num_layers - 1")                         \
+  INTEGER(num_layers, "how many layers there are")                                          \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                            \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                    \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every lightning_attn function, under the names that flash-linear-attention gives them.

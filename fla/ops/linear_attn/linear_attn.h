@@ -16,11 +16,11 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_LINEAR_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)      \
-  FLA_PART_TOKENS(TENSOR)                                                            \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                     \
-  FLAG(normalize, "divide o by scale * q^T z + 1e-10, z the sum of the keys so far") \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                             \
+#define FLA_LINEAR_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                                \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                         \
+  FLAG(normalize, "divide o by scale * q^T z + 1e-10, z the sum of the keys so far")     \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                 \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every linear_attn function, under the names that flash-linear-attention gives them.

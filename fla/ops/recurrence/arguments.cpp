@@ -1,7 +1,6 @@
 #include "fla/ops/recurrence/arguments.h"
 
 #include <array>
-#include <cmath>
 #include <optional>
 #include <string>
 
@@ -56,16 +55,13 @@ void check_options(const Arguments& args) {
 }
 
 void check_layer(const Arguments& args) {
-  const auto wrong = [](const char* argument, const std::string& expected, std::optional<float> got) {
+  const auto wrong = [](const char* argument, const std::string& expected, std::optional<std::int64_t> got) {
     throw InvalidArgument(
         argument, "expected a whole number " + expected + ", got " + (got ? std::to_string(*got) : "none"));
   };
-  const auto is_whole = [](std::optional<float> number) { return number && *number == std::floor(*number); };
-  if (!is_whole(args.num_layers) || *args.num_layers < 1)
-    wrong("num_layers", "of at least 1", args.num_layers);
-  if (!is_whole(args.layer_idx) || *args.layer_idx < 0 || *args.layer_idx >= *args.num_layers) {
-    wrong("layer_idx", "from 0 to " + std::to_string(static_cast<int>(*args.num_layers) - 1), args.layer_idx);
-  }
+  if (!args.num_layers || *args.num_layers < 1) wrong("num_layers", "of at least 1", args.num_layers);
+  if (!args.layer_idx || *args.layer_idx < 0 || *args.layer_idx >= *args.num_layers)
+    wrong("layer_idx", "from 0 to " + std::to_string(*args.num_layers - 1), args.layer_idx);
 }
 
 /// A gradient is like its input in all that tables do not say.

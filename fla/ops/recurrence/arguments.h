@@ -79,7 +79,8 @@ struct Arguments {
   const void* args;  ///< the op's struct
   const TensorView &q, &k, &v, &g, &g_gamma, &beta, &a, &b, &initial_state, &A_log, &dt_bias;
   const TensorView &cu_seqlens, &state_indices, &state_write_indices, &out, &final_state;
-  std::optional<float> scale, lower_bound, layer_idx, num_layers;
+  std::optional<float> scale, lower_bound;
+  std::optional<std::int64_t> layer_idx, num_layers;
   bool output_final_state, use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel,
       allow_neg_eigval, safe_gate, state_v_first, normalize;
   Stream stream;
@@ -120,8 +121,8 @@ requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> Arguments arguments_of(
           .final_state = FLA_OR(final_state, kAbsent),
           .scale = args.scale,
           .lower_bound = FLA_OR(lower_bound, std::optional<float>()),
-          .layer_idx = FLA_OR(layer_idx, std::optional<float>()),
-          .num_layers = FLA_OR(num_layers, std::optional<float>()),
+          .layer_idx = FLA_OR(layer_idx, std::optional<std::int64_t>()),
+          .num_layers = FLA_OR(num_layers, std::optional<std::int64_t>()),
           .output_final_state = FLA_OR(output_final_state, false),
           .use_qk_l2norm_in_kernel = FLA_OR(use_qk_l2norm_in_kernel, false),
           .use_gate_in_kernel = FLA_OR(use_gate_in_kernel, false),

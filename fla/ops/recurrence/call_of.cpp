@@ -34,8 +34,10 @@ RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
                       .read_slots = common::indices_of(args.state_indices),
                       .write_slots = common::indices_of(args.state_write_indices),
                       .cu_seqlens = common::indices_of(args.cu_seqlens)};
-  if (call.head_gate == HeadGate::slopes)
-    call.head_slope = 8 / static_cast<float>(HV) * (1 - *args.layer_idx / *args.num_layers);
+  if (call.head_gate == HeadGate::slopes) {
+    const auto layer = static_cast<float>(*args.layer_idx), layers = static_cast<float>(*args.num_layers);
+    call.head_slope = 8 / static_cast<float>(HV) * (1 - layer / layers);
+  }
   if (args.g_gamma.defined()) {  // the same for every token
     const common::Parameters gamma = common::parameters_of(args.g_gamma);
     call.g = {.data = args.g_gamma.data(), .dtype = gamma.dtype, .head = gamma.head};

@@ -60,15 +60,16 @@
 #define FLA_NO_LINE(...)
 
 /// The members of the struct that an op's functions take, of its list.
-#define FLA_RECURRENCE_MEMBERS(LIST)                                                                         \
-  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG, FLA_KEEP) \
-  /** for CUDA tensors; CPU kernels run on the calling thread and return when done */                        \
-  ::fla::Stream stream{};                                                                                    \
-  /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */                          \
+#define FLA_RECURRENCE_MEMBERS(LIST)                                                                  \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, \
+       FLA_MEMBER_FLAG, FLA_KEEP)                                                                     \
+  /** for CUDA tensors; CPU kernels run on the calling thread and return when done */                 \
+  ::fla::Stream stream{};                                                                             \
+  /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */                   \
   ::fla::Workspace workspace{};
-#define FLA_RETURN_RECURRENCE_TABLE(STRUCT, LIST) \
-  FLA_RETURN_TABLE(                               \
-      STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_FLAG, FLA_KEEP))
+#define FLA_RETURN_RECURRENCE_TABLE(STRUCT, LIST)                                              \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, \
+                                FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_KEEP))
 
 /// The gradients that a backward function is given.
 #define FLA_PART_UPSTREAM(TENSOR)                                         \
@@ -84,15 +85,16 @@
 /// The members of the struct that an op's backward function takes, of the op's list: its inputs, the
 /// gradients that come in, and memory for those that go out, called d and the input's name.
 #define FLA_BACKWARD_MEMBERS(LIST)                                                                        \
-  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_NO_LINE, FLA_MEMBER_NUMBER, FLA_MEMBER_FLAG, FLA_NO_LINE) \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_NO_LINE, FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER,           \
+       FLA_MEMBER_FLAG, FLA_NO_LINE)                                                                      \
   FLA_PART_UPSTREAM(FLA_MEMBER_TENSOR)                                                                    \
-  LIST(FLA_MEMBER_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE)              \
+  LIST(FLA_MEMBER_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE) \
   /** for CUDA tensors; CPU kernels run on the calling thread and return when done */                     \
   ::fla::Stream stream{};                                                                                 \
   /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */                       \
   ::fla::Workspace workspace{};
-#define FLA_RETURN_BACKWARD_TABLE(STRUCT, LIST)                                                           \
-  FLA_RETURN_TABLE(                                                                                       \
-      STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_NO_LINE, FLA_ROW_NUMBER, FLA_ROW_FLAG, FLA_NO_LINE) \
-                  FLA_PART_UPSTREAM(FLA_ROW_TENSOR) LIST(FLA_ROW_GRADIENT, FLA_NO_LINE, FLA_NO_LINE,      \
-                                                         FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE))
+#define FLA_RETURN_BACKWARD_TABLE(STRUCT, LIST)                                                              \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_NO_LINE, FLA_ROW_NUMBER, FLA_ROW_INTEGER, \
+                                FLA_ROW_FLAG, FLA_NO_LINE) FLA_PART_UPSTREAM(FLA_ROW_TENSOR)                 \
+                               LIST(FLA_ROW_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE,    \
+                                    FLA_NO_LINE, FLA_NO_LINE))

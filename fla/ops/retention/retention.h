@@ -15,10 +15,10 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_RETENTION_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD) \
-  FLA_PART_TOKENS(TENSOR)                                                     \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                              \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                      \
+#define FLA_RETENTION_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TENSOR)                                                              \
+  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                       \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                               \
   FLA_PART_OUTPUTS(OUTPUT)
 
 /// The arguments of every retention function, under the names that flash-linear-attention gives them.

@@ -15,7 +15,7 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_SIMPLE_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG, FORWARD)                \
+#define FLA_SIMPLE_GLA_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD)       \
   FLA_PART_TOKENS(TENSOR)                                                                     \
   TENSOR(g, either, kFloatTypes, "B T HV", "log-decay")                                       \
   TENSOR(g_gamma, either, kFloatTypes, "HV", "log-decay of a head, the same for every token") \

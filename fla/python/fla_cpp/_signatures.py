@@ -26,8 +26,8 @@ def _from_row(row):
     doc = row["doc"] + (f"; needs {row['needs']}" if row["needs"] else "")
     if row["kind"] == "flag":
         return Parameter(row["name"], "False", doc)
-    if row["kind"] == "number":
-        return Parameter(row["name"], "None", f"number or None: {doc}")
+    if row["kind"] in ("number", "integer"):
+        return Parameter(row["name"], "None", f"{row['kind']} or None: {doc}")
     return Parameter(row["name"], None if row["required"] else "None", f"[{row['shape']}], {row['dtypes']}: {doc}")
 
 

@@ -87,6 +87,8 @@ class _Entry:
             return f"bool {row['name']}=False"
         if row["kind"] == "number":
             return f"float? {row['name']}=None"
+        if row["kind"] == "integer":
+            return f"int? {row['name']}=None"
         return f"Tensor {row['name']}" if row["required"] else f"Tensor? {row['name']}=None"
 
     def values(self, inputs, outputs=()):

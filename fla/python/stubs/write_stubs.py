@@ -6,7 +6,14 @@ from pathlib import Path
 
 from fla_cpp import _compatibility, _fla_cpp, _signatures
 
-TYPES = {"tensor": "_Array", "output": "_Array", "index": "Any", "number": "float", "flag": "bool"}
+TYPES = {
+    "tensor": "_Array",
+    "output": "_Array",
+    "index": "Any",
+    "number": "float",
+    "integer": "int",
+    "flag": "bool",
+}
 
 
 def annotation(parameter, rows):

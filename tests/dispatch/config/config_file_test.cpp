@@ -372,7 +372,7 @@ TEST(ConfigFile, ConditionMaySpeakOfOneFunctionAlone) {
   EXPECT_EQ(
       refusal(kRule + "when = 'only_in_steps and T < 4'\norder = []"),
       "f:3: when: unknown name 'only_in_steps' (known: dtype, device, B, T, H, HV, K, V, N, varlen, scale, "
-      "lower_bound, fast, v_first, state, cu_seqlens, out) (column 1 of \"only_in_steps and T < 4\")");
+      "lower_bound, depth, fast, v_first, state, cu_seqlens, out) (column 1 of \"only_in_steps and T < 4\")");
 }
 
 TEST(ConfigFile, NamesThatPluginsMayBringAreNotRefusedYet) {

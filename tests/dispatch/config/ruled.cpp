@@ -26,6 +26,7 @@ RuledArgs arguments_of(const Call& call) {
   args.w = fla::TensorView(nullptr, call.dtype, {call.B, call.T, call.HV, call.V}, call.device);
   args.scale = call.scale;
   args.lower_bound = call.lower_bound;
+  args.depth = call.depth;
   args.fast = call.fast;
   args.v_first = call.v_first;
   const std::int64_t N = call.packed >= 0 ? call.packed : call.B;

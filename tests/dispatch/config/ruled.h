@@ -20,11 +20,12 @@ struct RuledResult {
   std::string_view by;
 };
 
-#define FLA_RULED_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG)                                \
+#define FLA_RULED_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG)                       \
   TENSOR(x, required, ::fla::kFloatTypes, "B T H K", "what is read")                            \
   TENSOR(w, required, ::fla::kFloatTypes, "B T HV V", "what is written")                        \
   NUMBER(scale, "a factor")                                                                     \
   NUMBER(lower_bound, "a bound")                                                                \
+  INTEGER(depth, "a count")                                                                     \
   FLAG(fast, "a switch")                                                                        \
   FLAG(v_first, "another switch")                                                               \
   TENSOR(state, optional, ::fla::kStateTypes, "N HV K V; v_first: N HV V K", "where it starts") \
@@ -38,8 +39,8 @@ struct RuledArgs {
 };
 
 /// Another function of the op, which has neither T nor HV.
-#define FLA_RULED_STEP_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, FLAG) \
-  TENSOR(x, required, ::fla::kFloatTypes, "B H K", "what is read")    \
+#define FLA_RULED_STEP_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG) \
+  TENSOR(x, required, ::fla::kFloatTypes, "B H K", "what is read")             \
   FLAG(only_in_steps, "a switch")
 
 struct RuledStepArgs {
@@ -106,6 +107,7 @@ struct Call {
   std::int64_t packed = -1;  ///< so many packed sequences; -1: none are packed
   bool state = false, fast = false, v_first = false;
   std::optional<float> scale{}, lower_bound{};
+  std::optional<std::int64_t> depth{};
 };
 
 /// Its arguments; the tensors point nowhere.

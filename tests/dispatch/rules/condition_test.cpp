@@ -117,9 +117,19 @@ TEST(Condition, ComparesNumbersAsTheFloatsThatTheyAre) {
   EXPECT_FALSE(holds("scale > 0 or scale <= 0", {.scale = std::numeric_limits<float>::quiet_NaN()}));
 }
 
+TEST(Condition, ComparesIntegersExactly) {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 53) + 1;
+  EXPECT_TRUE(holds("depth == 9007199254740993 and depth > 9007199254740992", {.depth = kLarge}));
+  EXPECT_TRUE(holds("depth in [3, 5] and depth < 6 and depth != 4", {.depth = 5}));
+  EXPECT_TRUE(holds("depth < 0", {.depth = std::numeric_limits<std::int64_t>::min()}));
+  EXPECT_FALSE(holds("depth < 0 or depth >= 0"));
+}
+
 TEST(Condition, NumberAloneAsksWhetherItIsGiven) {
   EXPECT_FALSE(holds("scale"));
   EXPECT_TRUE(holds("scale", {.scale = 0.0f}));
+  EXPECT_FALSE(holds("depth"));
+  EXPECT_TRUE(holds("depth", {.depth = 0}));
 }
 
 TEST(Condition, ComparisonWithWhatWasLeftOutDoesNotHold) {
@@ -267,10 +277,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"T < 4 and t < 5", 10, "unknown name 't'; did you mean 'T'?"},
         Wrong{"sequence_parallel", 0,
               "unknown name 'sequence_parallel' (known: dtype, device, B, T, H, HV, K, V, N, varlen, scale, "
-              "lower_bound, fast, v_first, state, cu_seqlens, out)"},
+              "lower_bound, depth, fast, v_first, state, cu_seqlens, out)"},
         Wrong{"T < Kay", 4,
               "unknown name 'Kay' (known: dtype, device, B, T, H, HV, K, V, N, varlen, scale, "
-              "lower_bound, fast, v_first, state, cu_seqlens, out)"},
+              "lower_bound, depth, fast, v_first, state, cu_seqlens, out)"},
         Wrong{"x", 0, "x is part of every call; there is nothing to ask about it"},
         Wrong{"dtype < 3", 6, "dtype can be compared with == or !=, not with '<'"},
         Wrong{"dtype >= 'bf16'", 6, "dtype can be compared with == or !=, not with '>='"},
@@ -284,6 +294,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"device == 'cuda:0'", 10, "there is no device 'cuda:0'; did you mean 'cuda'?"},
         Wrong{"device == true", 10, "device is a name such as 'cpu', got true"},
         Wrong{"T", 0, "T cannot stand alone: expected a comparison such as T < 64"},
+        Wrong{"depth < 1.5", 8, "depth is a whole number, got 1.5"},
+        Wrong{"depth == 'x'", 9, "depth is a whole number, got 'x'"},
+        Wrong{"T < depth", 4,
+              "expected a constant to compare T with, got depth; only sizes can be compared with each other"},
         Wrong{"T == 'x'", 5, "T is a whole number, got 'x'"},
         Wrong{"T < 1.5", 4, "T is a whole number, got 1.5"},
         Wrong{"T == true", 5, "T is a whole number, got true"},

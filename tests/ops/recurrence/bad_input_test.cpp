@@ -98,17 +98,13 @@ TEST(LightningAttnBadInput, KnowsItsLayer) {
   };
   refuses("num_layers: expected a whole number of at least 1, got none");
   args.num_layers = 0;
-  refuses("num_layers: expected a whole number of at least 1, got 0.000000");
-  args.num_layers = 2.5f;
-  refuses("num_layers: expected a whole number of at least 1, got 2.500000");
+  refuses("num_layers: expected a whole number of at least 1, got 0");
   args.num_layers = 24;
   refuses("layer_idx: expected a whole number from 0 to 23, got none");
   args.layer_idx = -1;
-  refuses("layer_idx: expected a whole number from 0 to 23, got -1.000000");
+  refuses("layer_idx: expected a whole number from 0 to 23, got -1");
   args.layer_idx = 24;
-  refuses("layer_idx: expected a whole number from 0 to 23, got 24.000000");
-  args.layer_idx = 0.5f;
-  refuses("layer_idx: expected a whole number from 0 to 23, got 0.500000");
+  refuses("layer_idx: expected a whole number from 0 to 23, got 24");
 }
 
 TEST(DplrDeltaRuleBadInput, NeedsBothOfThePair) {

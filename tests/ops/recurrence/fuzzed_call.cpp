@@ -76,8 +76,8 @@ void FuzzedCall<Args>::choose_options() {
   }
   if constexpr (requires { args_.layer_idx; }) {
     const std::int64_t layers = random_.between(1, 7);
-    args_.num_layers = static_cast<float>(layers);
-    args_.layer_idx = static_cast<float>(random_.between(0, layers - 1));
+    args_.num_layers = layers;
+    args_.layer_idx = random_.between(0, layers - 1);
   }
 }
 
@@ -280,6 +280,12 @@ typename FuzzedCall<Args>::Spoiled FuzzedCall<Args>::spoil(Copy& call, Random& r
                                                           ? std::numeric_limits<float>::quiet_NaN()
                                                           : std::numeric_limits<float>::infinity();
     return {name, "not finite"};
+  }
+  if (argument.kind == ArgumentKind::integer) {
+    std::optional<std::int64_t>& integer = argument.integer(static_cast<void*>(&call.args));
+    if (!integer) return {};
+    integer = -random.between(1, 1000);
+    return {name, "negative"};
   }
 
   TensorView& tensor = tensor_of(argument, call.args);
