@@ -49,6 +49,7 @@ Verdict verify_inputs(const Args& args) {
 template <RecurrenceArgs Args>
 Verdict verify(const Args& args) {
   FLA_VERIFY(verify_inputs(args));
+  FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
   if constexpr (Args::kOp.rule == Rule::low_rank) {
     FLA_VERIFY(verify_rows(args.a, "a"));
     FLA_VERIFY(verify_rows(args.b, "b"));

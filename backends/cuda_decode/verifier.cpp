@@ -75,6 +75,7 @@ std::size_t workspace_bytes(const recurrence::Arguments& args) {
 
 Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
+  FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
   FLA_REFUSE_IF(args.cu_seqlens.defined(),
                 "requires sequences that are not packed, got cu_seqlens of {} entries",
                 args.cu_seqlens.size(0));

@@ -58,6 +58,7 @@ Verdict verify_sizes(const KdaArgs& args) {
 
 Verdict verify(const KdaArgs& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
+  FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
   FLA_VERIFY(verify_sizes(args));
   FLA_VERIFY(verify_dtypes(args));
   FLA_REFUSE_IF(args.use_gate_in_kernel && args.lower_bound && *args.lower_bound > kWeakestBound,

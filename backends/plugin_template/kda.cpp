@@ -129,6 +129,7 @@ Verdict verify(const KdaArgs& args) {
   FLA_REFUSE_IF(all.v.size(3) > kMaxChannels, "requires V<={}, got {}", kMaxChannels, all.v.size(3));
   FLA_REFUSE_IF(all.use_gate_in_kernel, "requires decays as they are: has no use_gate_in_kernel");
   FLA_REFUSE_IF(all.use_beta_sigmoid_in_kernel, "requires beta as it is: has no use_beta_sigmoid_in_kernel");
+  FLA_REFUSE_IF(all.checkpoint_every.has_value(), "requires a call without checkpoints");
   FLA_REFUSE_IF(all.normalize, "requires outputs as they are: has no normalize");
   return accept();
 }

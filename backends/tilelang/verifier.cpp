@@ -65,6 +65,7 @@ Verdict verify_sizes(const recurrence::Arguments& args) {
 
 Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
+  FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
   FLA_VERIFY(verify_sizes(args));
   FLA_VERIFY(verify_dtypes(args));
   if (args.q.size(1) == 0) return accept();  // no rows are read

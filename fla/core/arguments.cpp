@@ -207,6 +207,12 @@ const ShapeRule& rule_in_force(ArgumentTable table, const Argument& argument, co
   return flag != nullptr && flag->flag(args) ? rules.second : rules.first;
 }
 
+bool is_result(ArgumentTable table, const Argument& argument) {
+  if (argument.kind != ArgumentKind::output) return false;
+  const Argument* needed = find_argument(table, argument.needs);
+  return needed == nullptr || needed->is_tensor();
+}
+
 bool may_overlap(const TensorView& a, const TensorView& b) {
   if (a.device() != b.device() || a.numel() == 0 || b.numel() == 0) return false;
   return may_overlap_at(a, address_of(a), b, address_of(b));

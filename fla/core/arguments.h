@@ -16,7 +16,7 @@
 namespace fla {
 
 /// The sizes that shapes are made of: batch, tokens, key heads, value heads, key and value channels,
-/// sequences, slots of a pool of states, tokens of a chunk.
+/// sequences, slots of a pool of states, and C: tokens of a chunk, or checkpoints of a sequence.
 ///
 /// N is what an index of shape "N+1" says, or B where none is given. P is what the first tensor that has it
 /// says where an index of shape "N" is given, which then names a slot for every sequence; otherwise every
@@ -164,6 +164,10 @@ FLA_API const Argument* find_argument(ArgumentTable table, std::string_view name
 /// The shape rule that holds for this argument in this call (flags decide; of two alternatives, the one whose
 /// rank the given tensor has).
 FLA_API const ShapeRule& rule_in_force(ArgumentTable table, const Argument& argument, const void* args);
+
+/// Whether a function returns what it writes into this output. One that needs an option is not returned: it
+/// is written where the caller gives memory.
+FLA_API bool is_result(ArgumentTable table, const Argument& argument);
 
 /// Everything about a call that its table can tell: required and needed arguments are there, dtypes, devices,
 /// ranks and sizes agree, memory is not null, numbers are finite, outputs overlap nothing. Returns the sizes.

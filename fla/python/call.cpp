@@ -254,9 +254,9 @@ void Call::take_outputs_from_framework() {
 void Call::count_writes_in_torch() const {
   const TorchApi* torch = torch_api();
   if (torch == nullptr) return;
-  for (const ResultRule& rule : op_.results) {
-    if (is_given(rule.output) && torch->is_plain(values_[rule.output]))
-      torch->count_write(values_[rule.output]);
+  for (std::size_t row = 0; row < op_.table.size(); ++row) {
+    if (op_.table[row].kind == ArgumentKind::output && is_given(row) && torch->is_plain(values_[row]))
+      torch->count_write(values_[row]);
   }
 }
 

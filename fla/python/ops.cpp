@@ -61,7 +61,7 @@ std::vector<ResultRule> result_rules(std::string_view op, ArgumentTable table) {
   std::vector<ResultRule> rules;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const Argument& argument = table[i];
-    if (argument.kind != ArgumentKind::output) continue;
+    if (!is_result(table, argument)) continue;
     const int gradient_of = row_named(table, argument.needs);
     rules.push_back({.output = i,
                      .asked_for = row_named(table, "output_" + std::string(argument.name)),

@@ -55,6 +55,15 @@ Refusal moved(const char* name, TensorView KdaArgs::*member, std::int64_t bytes,
           std::move(reason)};
 }
 
+Refusal with_checkpoints() {
+  return {"Checkpoints",
+          [](ChunkCall& call) {
+            call.args.checkpoint_every = 64;
+            call.args.checkpoints = call.tensor({2, 3, 4, 128, 128});
+          },
+          "requires a call without checkpoints"};
+}
+
 Refusal resized(const char* name, std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K,
                 std::int64_t V, std::string reason) {
   return {name, [=](ChunkCall& call) { call.resize(B, T, HV, K, V); }, std::move(reason)};

@@ -41,6 +41,8 @@ Refusal strided(const char* name, fla::TensorView fla::KdaArgs::*member, int axi
 /// One argument that begins so many bytes further.
 Refusal moved(const char* name, fla::TensorView fla::KdaArgs::*member, std::int64_t bytes,
               std::string reason);
+/// With states on the way.
+Refusal with_checkpoints();
 /// Other sizes.
 Refusal resized(const char* name, std::int64_t B, std::int64_t T, std::int64_t HV, std::int64_t K,
                 std::int64_t V, std::string reason);

@@ -80,8 +80,12 @@ void misread_bf16_as_f32(const Argument& argument, KdaArgs& args, Memory& memory
 }
 
 void halve(const Argument& argument, KdaArgs& args, Memory&) {
-  std::optional<float>& number = argument.number(static_cast<void*>(&args));
-  if (number) *number /= 2;
+  if (!argument.given(&args)) return;
+  if (argument.kind == ArgumentKind::number) {
+    *argument.number(static_cast<void*>(&args)) /= 2;
+  } else {
+    *argument.integer(static_cast<void*>(&args)) /= 2;
+  }
 }
 
 /// Every sequence but the last is empty.
@@ -142,7 +146,7 @@ std::vector<Mutation> mutations() {
     } else {
       add("Ignored", ignore);
     }
-    if (argument.kind == ArgumentKind::number) add("Halved", halve);
+    if (argument.kind == ArgumentKind::number || argument.kind == ArgumentKind::integer) add("Halved", halve);
     if (!argument.is_tensor()) continue;
     add("TakenForRowMajor", take_for_row_major);
     if (argument.kind != ArgumentKind::output) add("OfAnotherDtype", misread_dtype);

@@ -37,7 +37,8 @@ std::string run_one(fla::cases::Random& random) {
   const RecurrenceResult expected = Functions::original_recurrent(here.args);
   DeviceCall on_gpu(there.args, kGpu, indices);
   const RecurrenceResult result = on_gpu.bring_back(run(on_gpu.args()));
-  std::string wrong = fla::conformance::disagreement(result, expected, there.args) + on_gpu.damage();
+  std::string wrong =
+      fla::conformance::disagreement(result, expected, there.args, here.args.checkpoints) + on_gpu.damage();
   if (there.args.out.defined() && result.o.data() != there.args.out.data()) wrong += "o is not in `out`; ";
   if (there.args.final_state.defined() && result.final_state.data() != there.args.final_state.data())
     wrong += "final_state is not in its place; ";

@@ -54,6 +54,30 @@ def test_results_can_be_written_to_and_outlive_the_call():
     o[:] = 0
 
 
+@by_name
+def test_checkpoints_are_the_states_on_the_way(function):
+    call = cases.random_call()
+    checkpoints = np.full((1, 3, 2, 16, 16), 0.125, np.float32)
+    results = function(*call, output_final_state=True, checkpoint_every=8, checkpoints=checkpoints)
+    assert len(results) == 2
+    for i in range(2):
+        _, state = reference.kda(*(x[:, : 8 * (i + 1)] for x in call))
+        assert reference.error(checkpoints[:, i], state) < 2e-5
+    assert (checkpoints[:, 2] == 0.125).all()  # 20 tokens do not reach it
+
+
+def test_checkpoints_are_refused_by_name():
+    call, checkpoints = cases.random_call(), np.zeros((1, 2, 2, 16, 16), np.float32)
+    with pytest.raises(ValueError, match="^checkpoint_every: expected at least 1, got 0$"):
+        fla_cpp.kda(*call, checkpoint_every=0, checkpoints=checkpoints)
+    with pytest.raises(TypeError, match="^checkpoint_every: expected a whole number, got float$"):
+        fla_cpp.kda(*call, checkpoint_every=2.5, checkpoints=checkpoints)
+    with pytest.raises(ValueError, match="^checkpoints: expected a tensor of shape .* with checkpoint_every, got none$"):
+        fla_cpp.kda(*call, checkpoint_every=2)
+    with pytest.raises(ValueError, match="^checkpoint_every: expected a whole number with checkpoints, got none$"):
+        fla_cpp.kda(*call, checkpoints=checkpoints)
+
+
 def test_f16_agrees():
     call = cases.random_call(dtype=np.float16)
     o, state = fla_cpp.chunk_kda(*call, output_final_state=True)

@@ -92,6 +92,25 @@ def test_results_go_into_the_callers_tensors():
     assert same((out, state), fla_cpp.chunk_kda(*call, output_final_state=True))
 
 
+def test_checkpoints_go_into_the_callers_tensor():
+    call = random_call()
+    checkpoints = torch.full((1, 2, 2, 16, 16), torch.nan)
+    version = checkpoints._version
+    options = dict(output_final_state=True, checkpoint_every=8, checkpoints=checkpoints)
+    expected = fla_cpp.chunk_kda(*call, **options)
+    assert len(expected) == 2 and checkpoints._version > version
+    for i in range(2):
+        _, state = fla_cpp.chunk_kda(*(x[:, : 8 * (i + 1)] for x in call), output_final_state=True)
+        assert torch.allclose(checkpoints[:, i], state, atol=1e-5)
+    kept = checkpoints.clone()
+    checkpoints.fill_(torch.nan)
+    o, state = torch.ops.fla_cpp.chunk_kda_out(*call, **options)
+    assert same((o, state, checkpoints), (*expected, kept))
+    call[0].requires_grad_()
+    with pytest.raises(RuntimeError, match="expected no outputs of the caller's"):
+        fla_cpp.chunk_kda(*call, **options)
+
+
 def test_bf16_states_stay_bf16():
     call = [x.bfloat16() for x in random_call(T=1)]
     state = torch.zeros(1, 2, 16, 16, dtype=torch.bfloat16)

@@ -83,6 +83,22 @@ TEST(ExplainCommand, TakesOptionsAndTensorsFromTheArgumentTable) {
   EXPECT_THAT(outcome.out, HasSubstr("kda.chunk_kda -> "));
 }
 
+TEST(ExplainCommand, TakesCheckpoints) {
+  const std::vector<std::string> call{"explain",           "kda",    "--shape",
+                                      "T=64,H=2,K=32,C=4", "--with", "checkpoints=bf16"};
+  const auto spaced = [&](const std::string& option) {
+    std::vector<std::string> words = call;
+    words.insert(words.end(), {"--option", option});
+    return fla(words);
+  };
+  const Outcome outcome = spaced("checkpoint_every=16");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("kda.chunk_kda -> original"));
+  EXPECT_EQ(spaced("checkpoint_every=2.5").err,
+            "fla: checkpoint_every: expected a whole number, got '2.5'\n");
+  EXPECT_EQ(spaced("checkpoint_every=0").err, "fla: checkpoint_every: expected at least 1, got 0\n");
+}
+
 TEST(ExplainCommand, RefusesACallThatKdaWouldRefuse) {
   const Outcome outcome = fla({"explain", "kda", "--shape", kShape, "--option", "use_gate_in_kernel"});
   EXPECT_EQ(outcome.code, 2);

@@ -102,6 +102,11 @@ class Builder {
     if (!spec_.lengths.empty()) pack();
     if (spec_.initial_state) made_.args.initial_state = make_states();
     if (spec_.pool) choose_slots();
+    if (made_.args.checkpoint_every) {
+      made_.args.checkpoints = make_tensor(
+          {sequences(), spec_.checkpoints, spec_.HV, state_rows(), state_columns()}, spec_.checkpoint_dtype);
+      fill_all(made_.args.checkpoints, [] { return 0.125f; });
+    }
     return std::move(made_);
   }
 
@@ -272,11 +277,12 @@ class Builder {
     return spec_.lengths.empty() ? spec_.B : static_cast<std::int64_t>(spec_.lengths.size());
   }
 
+  std::int64_t state_rows() const { return made_.args.state_v_first ? spec_.V : spec_.K; }
+  std::int64_t state_columns() const { return made_.args.state_v_first ? spec_.K : spec_.V; }
+
   TensorView make_states() {
-    const bool v_first = made_.args.state_v_first;
-    const TensorView states = make_tensor({spec_.pool.value_or(sequences()), spec_.HV,
-                                           v_first ? spec_.V : spec_.K, v_first ? spec_.K : spec_.V},
-                                          spec_.state_dtype);
+    const TensorView states = make_tensor(
+        {spec_.pool.value_or(sequences()), spec_.HV, state_rows(), state_columns()}, spec_.state_dtype);
     fill_all(states, [&] { return 0.3f * random_.normal(); });
     return states;
   }

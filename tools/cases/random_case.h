@@ -49,10 +49,15 @@ struct CaseSpec {
   bool head_gates = false;  ///< g_gamma instead of g, for an op that takes either
   bool fused_projection =
       false;  ///< q, k, v, g, beta, a and b are slices of one row a token where dtypes allow it
-  /// Numbers and flags of the call; its tensors are not looked at. g is raw with use_gate_in_kernel, and beta
-  /// with use_beta_sigmoid_in_kernel; q and k are normalised already without use_qk_l2norm_in_kernel, and
-  /// not negative with normalize. layer_idx and num_layers are 1 and 4 if left out.
+  /// Numbers, integers and flags of the call; its tensors are not looked at. g is raw with
+  /// use_gate_in_kernel, and beta with use_beta_sigmoid_in_kernel; q and k are normalised already without
+  /// use_qk_l2norm_in_kernel, and not negative with normalize. layer_idx and num_layers are 1 and 4 if left
+  /// out.
   Args options{.output_final_state = true};
+  /// How many checkpoints a sequence may have, of a call whose options have checkpoint_every: memory that
+  /// holds 0.125 is given for them.
+  std::int64_t checkpoints = 4;
+  DType checkpoint_dtype = DType::f32;
   std::uint64_t seed = 1;
 };
 
@@ -62,7 +67,7 @@ struct RandomCase {
   std::vector<Tensor> memory;  ///< what the arguments' views point to
 };
 
-/// No outputs are given, but for the final_state of a pool: the call makes its own.
+/// No outputs are given, but for the final_state of a pool and checkpoints: the call makes its own.
 template <RecurrenceArgs Args>
 RandomCase<Args> make_case(const CaseSpec<Args>& spec);
 

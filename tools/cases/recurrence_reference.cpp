@@ -1,14 +1,17 @@
 #include "tools/cases/recurrence_reference.h"
 
+#include <iterator>
+
 #include "fla/core/threads.h"
 #include "tools/cases/accuracy.h"
+#include "tools/cases/offsets.h"
 #include "tools/cases/reference_token.h"
 
 namespace fla::cases {
 
 using namespace reference;
 
-ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const LowRankPair& pair, Index sequence,
+ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const CallExtras& extras, Index sequence,
                                         Index head) {
   const Index V = call.V;
   const auto [batch, begin, end] = tokens(call, sequence);
@@ -21,7 +24,7 @@ ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const LowRan
   }
   Row keys(static_cast<std::size_t>(call.K), 0.0), read;  // keys: their sum so far
   for (Index t = begin; t < end; ++t) {
-    const Token token = token_of(call, pair, batch, t, head);
+    const Token token = token_of(call, extras.pair, batch, t, head);
     step(call, token, result.state, read);
     Row o(token.v.size(), 0.0);
     double divisor = 1e-10;
@@ -32,11 +35,15 @@ ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const LowRan
     }
     for (const double value : o)
       result.o.push_back(static_cast<double>(call.scale) * value / (call.normalize ? divisor : 1));
+    const Checkpoints& checkpoints = extras.checkpoints;
+    if (checkpoints.every > 0 && (t + 1 - begin) % checkpoints.every == 0 &&
+        std::ssize(result.checkpoints) < checkpoints.states.slots)
+      result.checkpoints.push_back(result.state);
   }
   return result;
 }
 
-Reference recurrence_reference(const RecurrenceCall& call, const LowRankPair& pair) {
+Reference recurrence_reference(const RecurrenceCall& call, const CallExtras& extras) {
   const Index N = call.N, T = call.T, HV = call.HV, K = call.K, V = call.V, B = call.cu_seqlens.data ? 1 : N;
   Reference reference;
   reference.o.resize(static_cast<std::size_t>(B * T * HV * V));
@@ -44,9 +51,14 @@ Reference recurrence_reference(const RecurrenceCall& call, const LowRankPair& pa
   if (call.read_slots.data) {
     for (Index n = 0; n < N; ++n) reference.slots.push_back(slot_written(call, n));
   }
+  const Index C = extras.checkpoints.states.slots;
+  if (extras.checkpoints.every > 0) {
+    reference.checkpoints.resize(static_cast<std::size_t>(N * C * HV * K * V));
+    reference.kept.resize(static_cast<std::size_t>(N));
+  }
   parallel_for(N * HV, [&](Index task, int) {
     const Index n = task / HV, head = task % HV;
-    const ReferenceHead one = recurrence_reference_head(call, pair, n, head);
+    const ReferenceHead one = recurrence_reference_head(call, extras, n, head);
     const auto [batch, begin, end] = tokens(call, n);
     for (Index t = begin; t < end; ++t) {
       for (Index v = 0; v < V; ++v) {
@@ -54,13 +66,20 @@ Reference recurrence_reference(const RecurrenceCall& call, const LowRankPair& pa
             one.o[static_cast<std::size_t>((t - begin) * V + v)];
       }
     }
-    for (Index k = 0; k < K; ++k) {
-      for (Index v = 0; v < V; ++v) {
-        const Index place = call.state_v_first ? v * K + k : k * V + v;
-        reference.final_state[static_cast<std::size_t>(task * K * V + place)] =
-            one.state[static_cast<std::size_t>(k * V + v)];
+    const auto place_state = [&](const Row& state, Index at, Row& to) {
+      for (Index k = 0; k < K; ++k) {
+        for (Index v = 0; v < V; ++v) {
+          const Index place = call.state_v_first ? v * K + k : k * V + v;
+          to[static_cast<std::size_t>(at * K * V + place)] = state[static_cast<std::size_t>(k * V + v)];
+        }
       }
-    }
+    };
+    place_state(one.state, task, reference.final_state);
+    for (Index i = 0; i < std::ssize(one.checkpoints); ++i)
+      place_state(one.checkpoints[static_cast<std::size_t>(i)], (n * C + i) * HV + head,
+                  reference.checkpoints);
+    if (head == 0 && !reference.kept.empty())
+      reference.kept[static_cast<std::size_t>(n)] = std::ssize(one.checkpoints);
   });
   return reference;
 }
@@ -81,6 +100,31 @@ Errors errors_of(const TensorView& o, const TensorView& final_state, const Refer
   }
   errors.final_state = sum.relative();
   return errors;
+}
+
+double checkpoint_error(const TensorView& checkpoints, const Reference& reference) {
+  ErrorSum sum;
+  for (std::size_t n = 0; n < reference.kept.size(); ++n) {
+    const std::size_t size = reference.checkpoints.size() / reference.kept.size(),
+                      kept = static_cast<std::size_t>(reference.kept[n]);
+    if (kept == 0) continue;
+    const TensorView own = checkpoints.slice(0, static_cast<Index>(n), 1);
+    sum.add(own.slice(1, 0, reference.kept[n]),
+            std::span(reference.checkpoints)
+                .subspan(n * size, size / static_cast<std::size_t>(checkpoints.size(1)) * kept));
+  }
+  return sum.relative();
+}
+
+bool rest_holds(const TensorView& checkpoints, const Reference& reference, double value) {
+  bool holds = true;
+  for (std::size_t n = 0; n < reference.kept.size(); ++n) {
+    const std::int64_t kept = reference.kept[n];
+    const TensorView rest =
+        checkpoints.slice(0, static_cast<std::int64_t>(n), 1).slice(1, kept, checkpoints.size(1) - kept);
+    for_each_offset(rest, [&](std::int64_t offset) { holds &= element(rest, offset) == value; });
+  }
+  return holds;
 }
 
 }  // namespace fla::cases

@@ -17,17 +17,20 @@ struct Reference {
   std::vector<double> final_state;  ///< [N, HV, K, V], or [N, HV, V, K] with state_v_first
   /// The slot of a result's final_state that holds sequence n's state, negative: none does. Empty: slot n.
   std::vector<std::int64_t> slots{};
+  std::vector<double> checkpoints{};  ///< [N, C, HV, K, V], or as state_v_first says; 0 where none is kept
+  std::vector<std::int64_t> kept{};   ///< how many of sequence n's C are; empty: the call has none
 };
 
 /// The call must be valid and lie on the CPU. Of a sequence that is skipped, o and final_state are zeros.
-Reference recurrence_reference(const RecurrenceCall& call, const LowRankPair& pair = {});
+Reference recurrence_reference(const RecurrenceCall& call, const CallExtras& extras = {});
 
 /// One value head of one sequence alone.
 struct ReferenceHead {
-  std::vector<double> o;      ///< [tokens of the sequence, V]
-  std::vector<double> state;  ///< [K, V], always
+  std::vector<double> o;                           ///< [tokens of the sequence, V]
+  std::vector<double> state;                       ///< [K, V], always
+  std::vector<std::vector<double>> checkpoints{};  ///< those that are kept, each like the state
 };
-ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const LowRankPair& pair,
+ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const CallExtras& extras,
                                         std::int64_t sequence, std::int64_t head);
 
 /// The gradients of such a call, in float64: those of every input that it has, row-major in the input's
@@ -45,5 +48,11 @@ struct Errors {
   double worst() const { return o > final_state ? o : final_state; }
 };
 Errors errors_of(const TensorView& o, const TensorView& final_state, const Reference& reference);
+
+/// The error of those checkpoints that are kept; 0 where the call has none.
+double checkpoint_error(const TensorView& checkpoints, const Reference& reference);
+
+/// Whether those checkpoints that a call does not keep hold this value still.
+bool rest_holds(const TensorView& checkpoints, const Reference& reference, double value);
 
 }  // namespace fla::cases

@@ -11,12 +11,12 @@ namespace fla::cases {
 
 template <RecurrenceArgs Args>
 Reference reference_of(const Args& args) {
-  return recurrence_reference(call_of(args, {}), recurrence::pair_of(recurrence::arguments_of(args)));
+  return recurrence_reference(call_of(args, {}), recurrence::extras_of(recurrence::arguments_of(args)));
 }
 
 template <RecurrenceArgs Args>
 ReferenceHead reference_head_of(const Args& args, std::int64_t sequence, std::int64_t head) {
-  return recurrence_reference_head(call_of(args, {}), recurrence::pair_of(recurrence::arguments_of(args)),
+  return recurrence_reference_head(call_of(args, {}), recurrence::extras_of(recurrence::arguments_of(args)),
                                    sequence, head);
 }
 

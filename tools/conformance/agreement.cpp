@@ -12,16 +12,17 @@ namespace fla::conformance {
 namespace {
 
 struct Allowed {
-  double o, final_state;
+  double o, final_state, checkpoints;
 };
 
 Allowed allowed(const RecurrenceResult& result, const recurrence::Arguments& args,
                 DType precision = DType::f32) {
   const double inputs = std::max({cases::tolerance(args.q.dtype()), cases::tolerance(args.k.dtype()),
                                   cases::tolerance(args.v.dtype()), cases::tolerance(precision)});
-  double state = inputs;
-  if (result.final_state.defined()) state = std::max(state, cases::tolerance(result.final_state.dtype()));
-  return {inputs, state};
+  const auto of_states = [inputs](const TensorView& states) {
+    return states.defined() ? std::max(inputs, cases::tolerance(states.dtype())) : inputs;
+  };
+  return {inputs, of_states(result.final_state), of_states(args.checkpoints)};
 }
 
 std::string too_far(const char* name, double error, double limit) {
@@ -71,13 +72,18 @@ std::string disagreement(const RecurrenceResult& result, const cases::Reference&
     return asked ? "gives no final_state; " : "gives a final_state that was not asked for; ";
   const Allowed limits = allowed(result, args, precision);
   const cases::Errors errors = cases::errors_of(result, reference);
-  return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state);
+  return too_far("o", errors.o, limits.o) + too_far("final_state", errors.final_state, limits.final_state) +
+         too_far("checkpoints", cases::checkpoint_error(args.checkpoints, reference), limits.checkpoints);
 }
 
 std::string disagreement(const RecurrenceResult& result, const RecurrenceResult& exact,
-                         const recurrence::Arguments& args) {
+                         const recurrence::Arguments& args, const TensorView& exact_checkpoints) {
   const Allowed limits = allowed(result, args);
   std::string text = too_far("o", cases::relative_error(result.o, exact.o), 2 * limits.o);
+  if (exact_checkpoints.defined()) {
+    text += too_far("checkpoints", cases::relative_error(args.checkpoints, exact_checkpoints),
+                    2 * limits.checkpoints);
+  }
   if (result.final_state.defined() != exact.final_state.defined())
     return text + "only one has a final_state; ";
   if (!result.final_state.defined()) return text;

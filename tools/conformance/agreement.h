@@ -20,7 +20,7 @@ cases::Reference expected_of(const cases::Case& golden);
 
 /// Says where a result is further from the reference than the dtypes of the call allow, or not finite, or
 /// that a state that was asked for is not there; empty when it agrees. 2e-5 for f32, 8e-3 for bf16, 2e-3 for
-/// f16; the coarsest of q, k, v and of the backend's precision counts, and of the state for the state. The
+/// f16; the coarsest of q, k, v and of the backend's precision counts, and of states for states. The
 /// reference of a call that updates its state in place must be made before the call.
 std::string disagreement(const RecurrenceResult& result, const cases::Reference& reference,
                          const recurrence::Arguments& args, DType precision = DType::f32);
@@ -33,12 +33,14 @@ std::string disagreement(const RecurrenceResult& result, const cases::Reference&
 /// Of a backend of an op, by its BackendInfo; f32 for "original".
 DType precision_of(std::string_view op, std::string_view backend);
 
-/// The same between two results, each of which may be that far off; `exact` is the better one.
+/// The same between two results, each of which may be that far off; `exact` is the better one, with its
+/// checkpoints where the calls have those.
 std::string disagreement(const RecurrenceResult& result, const RecurrenceResult& exact,
-                         const recurrence::Arguments& args);
+                         const recurrence::Arguments& args, const TensorView& exact_checkpoints);
 template <RecurrenceArgs Args>
-std::string disagreement(const RecurrenceResult& result, const RecurrenceResult& exact, const Args& args) {
-  return disagreement(result, exact, recurrence::arguments_of(args));
+std::string disagreement(const RecurrenceResult& result, const RecurrenceResult& exact, const Args& args,
+                         const TensorView& exact_checkpoints = {}) {
+  return disagreement(result, exact, recurrence::arguments_of(args), exact_checkpoints);
 }
 
 /// Whether two results have the same bits; strides may differ.

@@ -126,7 +126,7 @@ std::string wrong_with(const SearchedOp& op, const Target& target, const CallFor
   Difference difference(call, *place);
   std::size_t output = 0;
   for (const Argument& each : form.table()) {
-    if (each.kind != ArgumentKind::output) continue;
+    if (!is_result(form.table(), each)) continue;
     const std::string_view name = op.op().results[output++];
     const auto before = std::ranges::find(clean, name, &cases::NamedTensor::name);
     const auto after = std::ranges::find(poisoned, name, &cases::NamedTensor::name);

@@ -202,18 +202,22 @@ struct Checks {
         });
   }
 
+  /// Calls body(tensor) for every input that has tokens.
+  template <class Body>
+  static void for_each_token_tensor(Args& args, Body&& body) {
+    for (const Argument& argument : Args::arguments()) {
+      if (argument.kind != ArgumentKind::tensor || argument.shape.first.dims[1].axis != Axis::T) continue;
+      if (TensorView& tensor = argument.tensor(static_cast<void*>(&args)); tensor.defined()) body(tensor);
+    }
+  }
+
   /// Sequence n of a call, as a call of its own over the same memory.
   static Args alone(const Args& args, std::int64_t n) {
     Args one = args;
     const Sequence tokens = tokens_of(args, n);
-    const auto cut = [&](TensorView& tensor) {
-      if (tensor.defined())
-        tensor = tensor.slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
-    };
-    cut(one.q), cut(one.k), cut(one.v);
-    if constexpr (requires { one.g; }) cut(one.g);
-    if constexpr (requires { one.beta; }) cut(one.beta);
-    if constexpr (requires { one.a; }) cut(one.a), cut(one.b);
+    for_each_token_tensor(one, [&](TensorView& tensor) {
+      tensor = tensor.slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
+    });
     if (one.initial_state.defined()) one.initial_state = one.initial_state.slice(0, n, 1);
     one.cu_seqlens = {};
     return one;
@@ -477,6 +481,45 @@ struct Checks {
     }
   }
 
+  /// Checkpoints are as the reference has them, and those that no sequence reaches keep what they hold. Of
+  /// an original kernel whose chunks end where checkpoints are, they change no bit of the results and have
+  /// those of calls that end there.
+  static void check_checkpoints(Report& report, const Options& options) {
+    constexpr std::int64_t kChunks = 64;  // a multiple of the chunks of all original kernels
+    for (const std::int64_t every : {kChunks, std::int64_t{7}}) {
+      const Spec spec{.H = 1,
+                      .HV = 2,
+                      .lengths = {140, 0, 7, 64},
+                      .options = {.output_final_state = true, .checkpoint_every = every},
+                      .checkpoints = 3};
+      for_each_target(report, options, CheckedCall(spec).args(), [&](const Subject& target) {
+        const CheckedCall call(spec);  // with checkpoints that nobody has written
+        const Args& args = call.args();
+        if (!takes(report, target, args)) return;
+        const RecurrenceResult result = target.run(args);
+        const std::string wrong = disagreement(result, call.reference(), args, target.precision());
+        if (!wrong.empty()) fail(report, target, wrong, args);
+        if (!cases::rest_holds(args.checkpoints, call.reference(), 0.125))
+          fail(report, target, "wrote a checkpoint that no sequence reaches", args);
+        if (target.backend != "original" || every % kChunks != 0) return;
+        Args plain = args;
+        plain.checkpoint_every = {}, plain.checkpoints = {};
+        if (!same_bits(result, target.run(plain)))
+          fail(report, target, "has other bits with checkpoints than without", args);
+        for (std::int64_t i = 0; i < call.reference().kept[0]; ++i) {
+          Args part = alone(plain, 0);
+          for_each_token_tensor(part,
+                                [&](TensorView& tensor) { tensor = tensor.slice(1, 0, (i + 1) * every); });
+          if (bytes_of(target.run(part).final_state) !=
+              bytes_of(args.checkpoints.slice(0, 0, 1).slice(1, i, 1)))
+            fail(report, target, "has a checkpoint of other bits than the state of a call that ends there",
+                 args);
+        }
+      });
+    }
+    if (report.calls == 0) report.refusals.emplace_back("takes no call with checkpoints");
+  }
+
   /// A check of any op, of kda.
   template <void (*check)(const SearchedOp&, Report&, const Options&)>
   static void search(Report& report, const Options& options) {
@@ -501,6 +544,7 @@ struct Checks {
       Check{"empty_calls", check_empty_calls},
       Check{"refusals_have_reasons", check_refusals_have_reasons},
       Check{"verifier_is_pure", check_verifier_is_pure},
+      Check{"checkpoints", check_checkpoints},
       Check{"gradients", check_gradients<Args>},
   };
 };

@@ -164,7 +164,7 @@ std::string MadeCall::damage(const std::vector<cases::NamedTensor>& results) con
   }
   std::size_t output = 0;  // results stand in the order of the outputs
   for (const Argument& argument : form_.table()) {
-    if (argument.kind != ArgumentKind::output) continue;
+    if (!is_result(form_.table(), argument)) continue;
     const std::string_view name = op_->op().results[output++];
     const TensorView& given = argument.tensor(args_.get());
     const auto result = std::ranges::find(results, name, &cases::NamedTensor::name);

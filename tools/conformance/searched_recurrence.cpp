@@ -99,6 +99,7 @@ class SearchedRecurrence final : public SearchedOp {
     if (argument.name == "scale") return {0.37f, -1.5f};
     if (argument.name == "layer_idx") return {0, 2};
     if (argument.name == "num_layers") return {3, 7};
+    if (argument.name == "checkpoint_every") return {1, 16};
     return {-5.0f, -0.8f};
   }
 
@@ -118,6 +119,7 @@ class SearchedRecurrence final : public SearchedOp {
     const AxisSizes sizes = form.sizes();
     if (sizes[Axis::HV] % sizes[Axis::H] != 0) form[Axis::HV] = 2 * sizes[Axis::H];
     form["out"].dtype = form["v"].dtype;
+    if (form["checkpoint_every"].number < 1) form["checkpoint_every"].number = 1;
     if (!has(op().arguments, "layer_idx")) return;
     Choice &layer = form["layer_idx"], &layers = form["num_layers"];
     layer.given = layers.given = true;
@@ -228,6 +230,7 @@ class SearchedRecurrence final : public SearchedOp {
     form[Axis::H] = form[Axis::HV] = 2;
     form[Axis::K] = K;
     form[Axis::V] = V;
+    form[Axis::C] = 3;
     for (const char* name : {"q", "k", "v"}) form[name].dtype = dtype;
     for (const char* name : {"g", "g_gamma", "beta"}) {
       if (has(op().arguments, name)) form[name].dtype = gates;

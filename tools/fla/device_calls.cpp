@@ -251,7 +251,7 @@ void DeviceCalls<Args>::make_samples() {
       call.head_gate = HeadGate::given;
     }
     samples_[at].expected =
-        cases::recurrence_reference_head(call, recurrence::pair_of(recurrence::arguments_of(alone)), 0, 0);
+        cases::recurrence_reference_head(call, recurrence::extras_of(recurrence::arguments_of(alone)), 0, 0);
   });
 }
 

@@ -121,6 +121,14 @@ void expect_options_refused() {
   }
 }
 
+TEST(PluginTemplateVerifier, RefusesCheckpoints) {
+  const Call call{.T = 3, .K = 8, .V = 8};
+  const Tensor states = Tensor::zeros({1, 3, 2, 8, 8}, DType::f32);
+  expect_refusal(
+      call, [&](KdaArgs& args) { args.checkpoint_every = 1, args.checkpoints = states; },
+      "requires a call without checkpoints");
+}
+
 TEST(PluginTemplateVerifier, RefusesOptionsThatItDoesNotHave) { expect_options_refused<KdaArgs>(); }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace fla {
   FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                        \
   FLA_PART_NORM(FLAG)                                                                   \
   FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                \
-  FLA_PART_OUTPUTS(OUTPUT)
+  FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every delta_rule function, under the names that flash-linear-attention gives them.
 struct DeltaRuleArgs {

@@ -25,7 +25,7 @@ namespace fla {
   FLA_PART_GATE_AND_SIGMOID(NUMBER, FLAG)                                                     \
   FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                      \
   FLA_PART_GATE_PARAMETERS(TENSOR, "HV")                                                      \
-  FLA_PART_OUTPUTS(OUTPUT)
+  FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every gated_delta_rule function, under the names that flash-linear-attention gives them.
 struct GatedDeltaRuleArgs {

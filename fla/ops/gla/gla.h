@@ -20,7 +20,7 @@ namespace fla {
   TENSOR(g, required, kFloatTypes, "B T HV K", "log-decay of every channel")     \
   FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                 \
   FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                         \
-  FLA_PART_OUTPUTS(OUTPUT)
+  FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every gla function, under the names that flash-linear-attention gives them.
 struct GlaArgs {

@@ -21,7 +21,7 @@ namespace fla {
   INTEGER(num_layers, "how many layers there are")                                          \
   FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                            \
   FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                    \
-  FLA_PART_OUTPUTS(OUTPUT)
+  FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every lightning_attn function, under the names that flash-linear-attention gives them.
 struct LightningAttnArgs {

@@ -21,7 +21,7 @@ namespace fla {
   FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                         \
   FLAG(normalize, "divide o by scale * q^T z + 1e-10, z the sum of the keys so far")     \
   FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                 \
-  FLA_PART_OUTPUTS(OUTPUT)
+  FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every linear_attn function, under the names that flash-linear-attention gives them.
 struct LinearAttnArgs {

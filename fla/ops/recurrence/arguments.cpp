@@ -54,6 +54,13 @@ void check_options(const Arguments& args) {
   }
 }
 
+void check_checkpoints(const Arguments& args) {
+  if (args.checkpoint_every && *args.checkpoint_every < 1) {
+    throw InvalidArgument("checkpoint_every",
+                          "expected at least 1, got " + std::to_string(*args.checkpoint_every));
+  }
+}
+
 void check_layer(const Arguments& args) {
   const auto wrong = [](const char* argument, const std::string& expected, std::optional<std::int64_t> got) {
     throw InvalidArgument(
@@ -84,6 +91,7 @@ void validate(const Arguments& args) {
   const AxisSizes sizes = check_arguments(args.table, args.args);
   check_sizes(args, sizes);
   check_options(args);
+  check_checkpoints(args);
   if (args.op.head_gate == HeadGate::slopes) check_layer(args);
   check_indices(args, sizes);
 }

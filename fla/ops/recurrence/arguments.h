@@ -78,9 +78,9 @@ struct Arguments {
   ArgumentTable table;
   const void* args;  ///< the op's struct
   const TensorView &q, &k, &v, &g, &g_gamma, &beta, &a, &b, &initial_state, &A_log, &dt_bias;
-  const TensorView &cu_seqlens, &state_indices, &state_write_indices, &out, &final_state;
+  const TensorView &cu_seqlens, &state_indices, &state_write_indices, &out, &final_state, &checkpoints;
   std::optional<float> scale, lower_bound;
-  std::optional<std::int64_t> layer_idx, num_layers;
+  std::optional<std::int64_t> layer_idx, num_layers, checkpoint_every;
   bool output_final_state, use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel,
       allow_neg_eigval, safe_gate, state_v_first, normalize;
   Stream stream;
@@ -119,10 +119,12 @@ requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> Arguments arguments_of(
           .state_write_indices = FLA_OR(state_write_indices, kAbsent),
           .out = FLA_OR(out, kAbsent),
           .final_state = FLA_OR(final_state, kAbsent),
+          .checkpoints = FLA_OR(checkpoints, kAbsent),
           .scale = args.scale,
           .lower_bound = FLA_OR(lower_bound, std::optional<float>()),
           .layer_idx = FLA_OR(layer_idx, std::optional<std::int64_t>()),
           .num_layers = FLA_OR(num_layers, std::optional<std::int64_t>()),
+          .checkpoint_every = FLA_OR(checkpoint_every, std::optional<std::int64_t>()),
           .output_final_state = FLA_OR(output_final_state, false),
           .use_qk_l2norm_in_kernel = FLA_OR(use_qk_l2norm_in_kernel, false),
           .use_gate_in_kernel = FLA_OR(use_gate_in_kernel, false),

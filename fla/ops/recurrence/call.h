@@ -48,6 +48,32 @@ struct LowRankPair {
   common::Rows a{}, b{};
 };
 
+/// Where the states of sequences go on the way.
+struct Checkpoints {
+  common::States states{};  ///< those of the first sequence; slot i has the one after (i + 1) * every tokens
+  std::int64_t sequence = 0;  ///< bytes from one sequence's states to the next one's
+  std::int64_t every = 0;     ///< 0: none are kept
+
+  FLA_HOST_DEVICE common::States of(std::int64_t n) const {
+    common::States own = states;
+    own.data = static_cast<char*>(states.data) + n * sequence;
+    return own;
+  }
+
+  /// The slot of a sequence's state after so many of its tokens, more than 0; negative: it is not kept.
+  FLA_HOST_DEVICE std::int64_t slot_after(std::int64_t tokens) const {
+    if (every == 0 || tokens % every != 0) return -1;
+    const std::int64_t slot = tokens / every - 1;
+    return slot < states.slots ? slot : -1;
+  }
+};
+
+/// What few calls have. It travels beside the call, which keeps its size.
+struct CallExtras {
+  LowRankPair pair{};
+  Checkpoints checkpoints{};
+};
+
 /// A valid backward call: what goes forward, the gradients that come in, and where those of the inputs go.
 /// Where nothing is, nothing is asked for.
 struct BackwardCall {

@@ -55,6 +55,17 @@ RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
 
 LowRankPair pair_of(const Arguments& args) { return {common::rows_of(args.a), common::rows_of(args.b)}; }
 
+CallExtras extras_of(const Arguments& args) {
+  CallExtras extras{.pair = pair_of(args)};
+  if (!args.checkpoint_every) return extras;
+  const TensorView& all = args.checkpoints;
+  const TensorView first(all.data(), all.dtype(), all.shape().subspan(1), all.strides().subspan(1));
+  extras.checkpoints = {.states = common::states_of(first, args.state_v_first),
+                        .sequence = all.stride(0) * static_cast<std::int64_t>(size_of(all.dtype())),
+                        .every = *args.checkpoint_every};
+  return extras;
+}
+
 BackwardCall call_of(const BackwardArguments& args, const RecurrenceGradients& result) {
   const bool v_first = args.call.state_v_first;
   const std::int64_t channels = args.call.op.gate == GateKind::channel ? args.call.q.size(3) : 0;

@@ -8,6 +8,7 @@ namespace recurrence {
 
 FLA_API RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result);
 FLA_API LowRankPair pair_of(const Arguments& args);
+FLA_API CallExtras extras_of(const Arguments& args);
 FLA_API BackwardCall call_of(const BackwardArguments& args, const RecurrenceGradients& result);
 
 }  // namespace recurrence

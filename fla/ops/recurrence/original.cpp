@@ -18,10 +18,9 @@
 namespace fla::recurrence {
 namespace {
 
-RecurrenceResult run_on_cpu(const Arguments& args,
-                            void (*kernel)(const RecurrenceCall&, const LowRankPair&)) {
+RecurrenceResult run_on_cpu(const Arguments& args, void (*kernel)(const RecurrenceCall&, const CallExtras&)) {
   RecurrenceResult result = make_result(args);
-  kernel(call_of(args, result), pair_of(args));
+  kernel(call_of(args, result), extras_of(args));
   return result;
 }
 
@@ -64,7 +63,7 @@ void check_grid(const RecurrenceCall& call) {
 struct Kernel {
   std::string_view RecurrenceOp::*function;
   std::size_t (*workspace)(const RecurrenceCall& call);
-  cudaError_t (*launch)(const RecurrenceCall& call, const LowRankPair& pair, void* workspace,
+  cudaError_t (*launch)(const RecurrenceCall& call, const CallExtras& extras, void* workspace,
                         cudaStream_t stream);
 };
 constexpr Kernel kChunk{&RecurrenceOp::chunk, cuda::chunk_workspace, cuda::launch_chunk};
@@ -84,7 +83,7 @@ RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   const CurrentDevice current(device.index);
   const CallWorkspace workspace(args.workspace, kernel.workspace(call), device, args.stream);
   RecurrenceResult result = make_result(args);
-  check_launch(kernel.launch(call_of(args, result), pair_of(args), workspace.data(),
+  check_launch(kernel.launch(call_of(args, result), extras_of(args), workspace.data(),
                              static_cast<cudaStream_t>(args.stream.handle)),
                args.op.*kernel.function, BackendError::Wrote::nothing);
   return result;

@@ -50,10 +50,14 @@
          "logarithm of the gate's rate; with lower_bound it may be left out") \
   TENSOR(dt_bias, optional, kFloatTypes, BIAS_SHAPE, "added to g before the gate")
 
-#define FLA_PART_OUTPUTS(OUTPUT)                                                         \
-  OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                   \
-  OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state", \
-         "memory for the final state, which is then returned; may be initial_state itself")
+#define FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)                                                         \
+  OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                                     \
+  OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state",                   \
+         "memory for the final state, which is then returned; may be initial_state itself")                \
+  FORWARD(INTEGER(checkpoint_every, "tokens of a sequence from one checkpoint to the next", checkpoints))  \
+  OUTPUT(checkpoints, kStateTypes, "N C HV K V; state_v_first: N C HV V K", "",                            \
+         "memory for a sequence's states after every checkpoint_every of its tokens, the first C of them", \
+         checkpoint_every)
 
 // FLA_KEEP keeps a line of a list in a struct, FLA_NO_LINE leaves it out.
 #define FLA_KEEP(...) __VA_ARGS__

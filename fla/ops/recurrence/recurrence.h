@@ -33,6 +33,10 @@
 /// state_write_indices[n] alone is negative runs and leaves no state. No slot is written twice, or written
 /// for one sequence and read for another, in one call. Slots that are not written keep what they hold.
 ///
+/// With checkpoint_every and checkpoints, sequence n's state after (i + 1) * checkpoint_every of its tokens
+/// goes to checkpoints[n, i], i below C. Entries that it does not reach keep what they hold, and so do all of
+/// a sequence that is skipped.
+///
 /// cu_seqlens and the indices may lie on the host or on the device. On the host they are checked: entries out
 /// of order or out of range are errors. On the device they are not read before the kernels run, so that a
 /// call neither waits nor breaks a graph capture; kernels stay inside the tensors whatever they hold (bounds

@@ -21,7 +21,7 @@ namespace fla {
   TENSOR(g_gamma, either, kFloatTypes, "HV", "log-decay of a head, the same for every token") \
   FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                              \
   FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                      \
-  FLA_PART_OUTPUTS(OUTPUT)
+  FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every simple_gla function, under the names that flash-linear-attention gives them.
 struct SimpleGlaArgs {

@@ -69,7 +69,8 @@ class _Entry:
         self.name, self.table, self.direct = function["name"], function["table"], function["direct"]
         self.backward = function["backward"]
         self.results = function["results"]
-        self.outputs = [output for output, *_ in self.results]
+        # Those that are results, in their order, and those that only a caller's memory is for.
+        self.outputs = [i for i, row in enumerate(self.table) if row["kind"] == "output"]
         # Those that have to be given come first, as a schema wants it.
         self.inputs = [i for i in range(len(self.table)) if i not in self.outputs]
         self.inputs.sort(key=lambda i: not self.table[i]["required"])
@@ -254,8 +255,8 @@ def dispatched(name, values):
     else:
         results = entry.op_out(*inputs, *outputs)
     return tuple(
-        output if output is not None else (result if entry.is_asked_for(values, n) else None)
-        for n, (output, result) in enumerate(zip(outputs, results))
+        values[output] if values[output] is not None else (result if entry.is_asked_for(values, n) else None)
+        for n, ((output, *_), result) in enumerate(zip(entry.results, results))
     )
 
 

@@ -120,6 +120,14 @@ TEST_F(CpuSimdVerifier, RefusesCudaTensors) {
       "requires CPU tensors, got cuda:1");
 }
 
+TEST_F(CpuSimdVerifier, RefusesCheckpoints) {
+  const fla::Tensor states = fla::Tensor::zeros({1, kT, kH, kK, kV}, DType::f32);
+  expect_refusal([&](KdaArgs& args) { args.checkpoint_every = 1, args.checkpoints = states; },
+                 "requires a call without checkpoints");
+  expect_refusal([&](DplrDeltaRuleArgs& args) { args.checkpoint_every = 1, args.checkpoints = states; },
+                 "requires a call without checkpoints");
+}
+
 TEST_F(CpuSimdVerifier, RefusesScatteredQueries) {
   expect_refusal([&](KdaArgs& args) { args.q = spread(room_, args.q, 2, 16); },
                  "requires contiguous channels in q, got stride 2");

@@ -64,6 +64,12 @@ const std::vector<Refusal>& refusals() {
          call.index_on_host();
        },
        "requires CUDA tensors, got cpu"},
+      {"Checkpoints",
+       [](DecodeCall& call) {
+         call.args.checkpoint_every = 1;
+         call.args.checkpoints = call.tensor({2, 1, 4, 64, 64});
+       },
+       "requires a call without checkpoints"},
       {"PackedSequences",
        [](DecodeCall& call) {
          call.resize(1, 1, 4, 64, 64);

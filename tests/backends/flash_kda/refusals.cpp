@@ -17,6 +17,7 @@ const std::vector<Refusal>& refusals() {
          call.index_on_host();
        },
        "requires CUDA tensors, got cpu"},
+      with_checkpoints(),
       resized("K96", 2, 200, 4, 96, 128, "requires K=64 or K=128, got 96"),
       resized("V256", 2, 200, 4, 128, 256, "requires V=64 or V=128, got 256"),
       resized("TooManyTokens", 1, (std::int64_t{1} << 31) - 64, 2, 128, 128,

@@ -17,6 +17,7 @@ const std::vector<Refusal>& refusals() {
          call.index_on_host();
        },
        "requires CUDA tensors, got cpu"},
+      with_checkpoints(),
       resized("K96", 2, 200, 4, 96, 128, "requires K=64, K=128 or K=256, got 96"),
       resized("V96", 2, 200, 4, 128, 96, "requires a V that is a multiple of 64, got 96"),
       resized("TooManyTokens", 1, (std::int64_t{1} << 31) - 192, 2, 128, 128,

@@ -40,7 +40,7 @@ RecurrenceResult run(const Args& args, Workspace&& workspace, Launch&& launch) {
   RecurrenceResult result = fla::make_result(args);
   poison(result.o), poison(result.final_state);
   const RecurrenceCall call = fla::call_of(args, result);
-  EXPECT_EQ(launch(call, fla::recurrence::pair_of(fla::recurrence::arguments_of(args)),
+  EXPECT_EQ(launch(call, fla::recurrence::extras_of(fla::recurrence::arguments_of(args)),
                    workspace_of(workspace(call)).get(), nullptr),
             cudaSuccess);
   return result;
@@ -124,6 +124,29 @@ TYPED_TEST(EmulatedRecurrence, ForwardAgreesWithTheReference) {
     };
     expect_right(run(made.args, fla::cuda::chunk_workspace, fla::cuda::launch_chunk), "chunks");
     expect_right(run(made.args, fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent), "tokens");
+  }
+}
+
+TYPED_TEST(EmulatedRecurrence, CheckpointsAgreeWithTheReference) {
+  for (auto spec : this->specs()) {
+    const auto plain = fla::cases::make_case(spec);
+    spec.checkpoints = 3;
+    for (const std::int64_t every : {32, 7}) {  // between chunks, and inside of them
+      spec.options.checkpoint_every = every;
+      const auto expect_right = [&](auto&& workspace, auto&& launch, bool same, const char* which) {
+        const auto made = fla::cases::make_case(spec);
+        const auto reference = fla::cases::reference_of(made.args);
+        const RecurrenceResult result = run(made.args, workspace, launch);
+        EXPECT_LE(fla::cases::checkpoint_error(made.args.checkpoints, reference), 2e-5) << which << spec.K;
+        EXPECT_TRUE(fla::cases::rest_holds(made.args.checkpoints, reference, 0.125)) << which << spec.K;
+        if (!same) return;
+        const RecurrenceResult without = run(plain.args, workspace, launch);
+        const auto bytes = static_cast<std::size_t>(result.o.numel()) * size_of(result.o.dtype());
+        EXPECT_EQ(std::memcmp(result.o.data(), without.o.data(), bytes), 0) << which << spec.K;
+      };
+      expect_right(fla::cuda::chunk_workspace, fla::cuda::launch_chunk, every == 32, "chunks ");
+      expect_right(fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent, true, "tokens ");
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 #include "fla/core/errors.h"
@@ -9,6 +10,7 @@ namespace {
 
 using fla::DType;
 using fla::Tensor;
+using fla::TensorView;
 
 const Tensor& tokens() {  // [B, T, H, K], and so on
   static const Tensor made = Tensor::zeros({1, 3, 2, 4}, DType::f32);
@@ -105,6 +107,50 @@ TEST(LightningAttnBadInput, KnowsItsLayer) {
   refuses("layer_idx: expected a whole number from 0 to 23, got -1");
   args.layer_idx = 24;
   refuses("layer_idx: expected a whole number from 0 to 23, got 24");
+}
+
+TEST(CheckpointsBadInput, IsRefusedByName) {
+  const Tensor states = Tensor::zeros({1, 2, 2, 4, 4}, DType::f32);
+  const fla::RetentionArgs good{
+      .q = tokens(), .k = tokens(), .v = tokens(), .checkpoint_every = 1, .checkpoints = states};
+  const auto refuses = [&](const std::string& words, auto spoil) {
+    fla::RetentionArgs args = good;
+    spoil(args);
+    expect_refusal(args, &fla::chunk_retention, &fla::fused_recurrent_retention, words);
+    expect_refusal(args, &fla::retention, &fla::original::chunk_retention, words);
+  };
+  const auto with = [](const TensorView& checkpoints) {
+    return [checkpoints](fla::RetentionArgs& args) { args.checkpoints = checkpoints; };
+  };
+  const std::string shape = "[N=1, C=2, HV=2, K=4, V=4]";
+  refuses("checkpoint_every: expected at least 1, got 0", [](auto& args) { args.checkpoint_every = 0; });
+  refuses("checkpoint_every: expected at least 1, got -3", [](auto& args) { args.checkpoint_every = -3; });
+  refuses("checkpoint_every: expected a whole number with checkpoints, got none",
+          [](auto& args) { args.checkpoint_every = {}; });
+  refuses("checkpoints: expected a tensor of shape [N=1, C, HV=2, K=4, V=4] with checkpoint_every, got none",
+          with({}));
+  refuses("checkpoints: expected shape [N=1, C, HV=2, K=4, V=4], got [1, 2, 4, 4]",
+          with({states.data(), DType::f32, {1, 2, 4, 4}}));
+  refuses("checkpoints: expected shape " + shape + ", got [1, 2, 4, 4, 2]",
+          with({states.data(), DType::f32, {1, 2, 4, 4, 2}}));
+  refuses("checkpoints: expected shape [N=1, C, HV=2, K=4, V=4], got [2, 1, 2, 4, 4]",
+          with({states.data(), DType::f32, {2, 1, 2, 4, 4}}));
+  refuses("checkpoints: expected dtype bf16 or f32, got f16",
+          with({states.data(), DType::f16, {1, 2, 2, 4, 4}}));
+  refuses("checkpoints: expected device cpu, got cuda:0",
+          with({states.data(), DType::f32, {1, 2, 2, 4, 4}, {fla::DeviceType::cuda, 0}}));
+  refuses("checkpoints: expected f32[1, 2, 2, 4, 4] on cpu, got a null pointer",
+          with({nullptr, DType::f32, {1, 2, 2, 4, 4}}));
+  refuses("checkpoints: expected every element in a place of its own, got stride 0 at axis 1",
+          with({states.data(), DType::f32, states.shape(), std::array<std::int64_t, 5>{64, 0, 16, 4, 1}}));
+  refuses("checkpoints: expected memory of its own, got some that overlaps q",
+          with({tokens().data(), DType::f32, {1, 2, 2, 4, 4}}));
+  refuses("checkpoints: expected memory of its own, got some that overlaps final_state", [&](auto& args) {
+    args.final_state = {states.data(), DType::f32, {1, 2, 4, 4}};
+  });
+  refuses("checkpoints: expected memory of its own, got some that overlaps out", [&](auto& args) {
+    args.out = {states.data(), DType::f32, {1, 3, 2, 4}};
+  });
 }
 
 TEST(DplrDeltaRuleBadInput, NeedsBothOfThePair) {

@@ -40,7 +40,7 @@ std::string run_good(const FuzzedCall<Args>& call, Function<Args> dispatched, Fu
   using Copy = typename FuzzedCall<Args>::Copy;
   const Copy a = call.copy(), b = call.copy();
   const RecurrenceResult answer = dispatched(a.args), expected = original(b.args);
-  std::string wrong = fla::conformance::disagreement(answer, expected, a.args);
+  std::string wrong = fla::conformance::disagreement(answer, expected, a.args, b.args.checkpoints);
   if (a.args.out.defined() && answer.o.data() != a.args.out.data()) wrong += "o is not in `out`; ";
   if (a.args.final_state.defined() && answer.final_state.data() != a.args.final_state.data()) {
     wrong += "final_state is not in its place; ";

@@ -50,6 +50,7 @@ FuzzedCall<Args>::FuzzedCall(Random& random) : random_(random) {
   sizes_[Axis::V] = channels(random_);
   sizes_[Axis::N] = packed ? random_.between(1, 4) : sizes_[Axis::B];
   const bool pooled = random_.chance(0.3f);
+  sizes_[Axis::C] = random_.between(0, 4);
   sizes_[Axis::P] = pooled ? random_.between(0, 2 * sizes_[Axis::N] + 2) : sizes_[Axis::N];
   strides_ = random_.chance(0.4f)   ? Strides::none
              : random_.chance(0.5f) ? Strides::between_rows
@@ -73,6 +74,9 @@ void FuzzedCall<Args>::choose_options() {
     if (argument.kind == ArgumentKind::number && random_.chance(0.5f)) {
       argument.number(static_cast<void*>(&args_)) = 6 * random_.uniform() - 5;
     }
+    // Few: only original kernels take checkpoints.
+    if (argument.kind == ArgumentKind::integer && random_.chance(0.1f))
+      argument.integer(static_cast<void*>(&args_)) = random_.between(1, 20);
   }
   if constexpr (requires { args_.layer_idx; }) {
     const std::int64_t layers = random_.between(1, 7);
@@ -221,7 +225,9 @@ void FuzzedCall<Args>::mend() {
 template <fla::RecurrenceArgs Args>
 void FuzzedCall<Args>::choose_outputs() {
   for (const Argument& argument : Args::arguments()) {
-    if (argument.kind == ArgumentKind::output && random_.chance(0.5f)) choose_output(argument);
+    if (argument.kind != ArgumentKind::output) continue;
+    const Argument* needed = fla::find_argument(Args::arguments(), argument.needs);
+    if (needed != nullptr ? needed->given(&args_) : random_.chance(0.5f)) choose_output(argument);
   }
 }
 
@@ -250,8 +256,9 @@ typename FuzzedCall<Args>::Copy FuzzedCall<Args>::copy() const {
     for (int i = 0; i < rule.rank; ++i) shape.push_back(rule.dims[static_cast<std::size_t>(i)].in(sizes_));
     made.outputs.emplace_back(shape, output.dtype, output.layout);
     place = made.outputs.back().view();
-    if (!args_.state_indices.defined() || rule.dims[0].axis != Axis::P) continue;
-    // Slots that are not written keep what they hold, which is compared with the rest.
+    const bool pool = args_.state_indices.defined() && rule.dims[0].axis == Axis::P;
+    if (!pool && rule.dims[1].axis != Axis::C) continue;
+    // Slots and checkpoints that are not written keep what they hold, which is compared with the rest.
     fla::conformance::for_each_offset(place, [&](std::int64_t offset) { store(place, offset, 0.125); });
     made.outputs.back().remember();
   }
@@ -318,7 +325,9 @@ typename FuzzedCall<Args>::Spoiled FuzzedCall<Args>::spoil(Copy& call, Random& r
     case 4: {
       std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
       const int ranks = std::max(argument.shape.first.rank, argument.shape.second.rank);
-      while (static_cast<int>(shape.size()) <= ranks) shape.push_back(1);
+      while (static_cast<int>(shape.size()) <= ranks && shape.size() < TensorView::kMaxRank)
+        shape.push_back(1);
+      if (static_cast<int>(shape.size()) <= ranks) shape.pop_back();  // no tensor has more
       with_shape(shape);
       return {name, "rank"};
     }
@@ -328,7 +337,7 @@ typename FuzzedCall<Args>::Spoiled FuzzedCall<Args>::spoil(Copy& call, Random& r
       const fla::ShapeRule& rule = fla::rule_in_force(table, argument, &call.args);
       const int at = static_cast<int>(random.between(0, rule.rank - 1));
       const Axis axis = rule.dims[static_cast<std::size_t>(at)].axis;
-      const bool sets = first || (name == "v" && (axis == Axis::HV || axis == Axis::V)) ||
+      const bool sets = first || (name == "v" && (axis == Axis::HV || axis == Axis::V)) || axis == Axis::C ||
                         (axis == Axis::P && call.args.state_indices.defined() &&
                          (name == "initial_state" || !call.args.initial_state.defined()));
       if (sets) return {};

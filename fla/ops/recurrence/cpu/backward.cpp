@@ -567,6 +567,7 @@ void run(const BackwardCall& back) {
   const std::int64_t H = call.HV / call.group, K = call.K;
   const common::StageSet stages = common::StageSet::current();
   AllParameterSums sums(call);
+  const CallExtras extras{.pair = back.pair};
   parallel_for(call.N * H, threads_for(call), [&](std::int64_t task, int) {
     const std::int64_t sequence = task / H;
     const Sequence range = sequence_of(call, sequence);
@@ -580,7 +581,7 @@ void run(const BackwardCall& back) {
     const auto sums_of = [&](std::size_t i) { return shared ? shared + i * rows : nullptr; };
     for (std::int64_t i = 0; i < call.group; ++i) {
       const std::int64_t value_head = task % H * call.group + i;
-      const Head head(call, back.pair, stages, sequence, value_head, memory.data());
+      const Head head(call, extras, stages, sequence, value_head, memory.data());
       const GroupSums group{sums_of(0), sums_of(1), sums_of(2), sums_of(3), i == 0, i + 1 == call.group};
       HeadGradients<rule>(back, head, own, sums.of(sequence, value_head), group).run(sequence, kept);
     }

@@ -8,18 +8,20 @@ namespace {
 template <Rule rule>
 void run_chunks(const Head& head, float* scratch) {
   const ChunkMemory memory(scratch, head.call().K, head.call().V);
-  for (std::int64_t begin = 0; begin < head.tokens(); begin += Head::kBlock) {
+  for (std::int64_t begin = 0; begin < head.tokens();) {
     const Head::Block block = prepare_block<rule>(head, memory, begin);
     for (std::int64_t first = 0; first < block.count; first += kChunk)
       Chunk<rule>(head, block, memory, first).advance();
+    begin += block.count;
+    head.store_checkpoint(begin);
   }
 }
 
 }  // namespace
 
-void chunk_on_cpu(const RecurrenceCall& call, const LowRankPair& pair) {
-  if (call.rule == Rule::low_rank) return recurrent_on_cpu(call, pair);
-  for_each_head(call, pair, ChunkMemory::floats(call.K, call.V),
+void chunk_on_cpu(const RecurrenceCall& call, const CallExtras& extras) {
+  if (call.rule == Rule::low_rank) return recurrent_on_cpu(call, extras);
+  for_each_head(call, extras, ChunkMemory::floats(call.K, call.V),
                 call.rule == Rule::delta ? run_chunks<Rule::delta> : run_chunks<Rule::additive>);
 }
 

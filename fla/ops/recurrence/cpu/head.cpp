@@ -46,11 +46,12 @@ std::size_t Head::floats(const RecurrenceCall& call) {
                                   (call.normalize ? K + kBlock : 0));
 }
 
-Head::Head(const RecurrenceCall& call, const LowRankPair& pair, const common::StageSet& stages,
+Head::Head(const RecurrenceCall& call, const CallExtras& extras, const common::StageSet& stages,
            std::int64_t sequence, std::int64_t value_head, float* memory)
     : call_(call),
-      pair_(pair),
+      extras_(extras),
       stages_(stages),
+      sequence_(sequence),
       tokens_(sequence_of(call, sequence)),
       slots_(common::slots_of(call, sequence)),
       value_head_(value_head),
@@ -135,6 +136,9 @@ Head::Block Head::load_block(std::int64_t begin) const {
   Block block = memory_;
   block.begin = begin;
   block.count = std::min(kBlock, tokens() - begin);
+  // A spacing of whole chunks leaves every chunk the tokens that it has without checkpoints.
+  if (const std::int64_t every = extras_.checkpoints.every; every > 0)
+    block.count = std::min(block.count, every - begin % every);
   const auto key_rows = [&](const common::Rows& rows, float* to) {
     if (call_.l2norm) {
       stages_.l2_norm(
@@ -153,8 +157,8 @@ Head::Block Head::load_block(std::int64_t begin) const {
     for (std::int64_t t = 0; t < block.count; ++t) block.beta[t] = common::sigmoid(block.beta[t]) * factor;
   }
   if (call_.rule == Rule::low_rank) {
-    load_rows(pair_.a, key_head_, block, call_.K, block.a);
-    load_rows(pair_.b, key_head_, block, call_.K, block.b);
+    load_rows(extras_.pair.a, key_head_, block, call_.K, block.a);
+    load_rows(extras_.pair.b, key_head_, block, call_.K, block.b);
   }
   if (call_.normalize) load_divisors(block);
   return block;
@@ -191,7 +195,13 @@ void Head::store_state(const States& states, std::int64_t slot, const float* fro
   });
 }
 
-void for_each_head(const RecurrenceCall& call, const LowRankPair& pair, std::size_t floats,
+void Head::store_checkpoint(std::int64_t tokens) const {
+  const Checkpoints& checkpoints = extras_.checkpoints;
+  if (const std::int64_t slot = checkpoints.slot_after(tokens); slot >= 0)
+    store_state(checkpoints.of(sequence_), slot);
+}
+
+void for_each_head(const RecurrenceCall& call, const CallExtras& extras, std::size_t floats,
                    HeadKernel kernel) {
   if (call.T == 0 && !call.final_state.data) return;
   const common::StageSet stages = common::StageSet::current();
@@ -208,7 +218,7 @@ void for_each_head(const RecurrenceCall& call, const LowRankPair& pair, std::siz
   parallel_for(call.N * HV, threads_for(call), [&](std::int64_t task, int) {
     const HeldScratch memory(Head::floats(call) + floats);
     const std::int64_t sequence = task / HV;
-    const Head head(call, pair, stages, sequence, task % HV, memory.data());
+    const Head head(call, extras, stages, sequence, task % HV, memory.data());
     if (head.slots().read < 0) return head.store_zeros();
     head.load_state();
     kernel(head, memory.data() + Head::floats(call));
@@ -217,7 +227,7 @@ void for_each_head(const RecurrenceCall& call, const LowRankPair& pair, std::siz
   });
   if (!apart) return;
   for (std::int64_t task = 0; task < call.N * HV; ++task) {
-    const Head head(call, pair, stages, task / HV, task % HV, kept.as<float>() + task * K * V);
+    const Head head(call, extras, stages, task / HV, task % HV, kept.as<float>() + task * K * V);
     if (head.slots().read >= 0 && head.slots().write >= 0)
       head.store_state(call.final_state, head.slots().write);
   }

@@ -29,7 +29,7 @@ class Head {
   /// How many floats of memory a head needs.
   static std::size_t floats(const RecurrenceCall& call);
 
-  Head(const RecurrenceCall& call, const LowRankPair& pair, const common::StageSet& stages,
+  Head(const RecurrenceCall& call, const CallExtras& extras, const common::StageSet& stages,
        std::int64_t sequence, std::int64_t value_head, float* memory);
 
   const RecurrenceCall& call() const { return call_; }
@@ -49,8 +49,12 @@ class Head {
   void load_state(const common::States& states, std::int64_t slot, float* to) const;
   void store_state(const common::States& states, std::int64_t slot, const float* from) const;
 
-  /// Tokens [begin, begin + kBlock), or as many as there are; the next block takes the same memory.
+  /// Tokens [begin, begin + kBlock), or as many as there are up to the next checkpoint; the next block takes
+  /// the same memory.
   Block load_block(std::int64_t begin) const;
+
+  /// Keeps the state after so many tokens where a checkpoint is due.
+  void store_checkpoint(std::int64_t tokens) const;
 
   /// Token i of a block; `row` may be changed.
   void store_output(const Block& block, std::int64_t i, float* row) const;
@@ -73,8 +77,9 @@ class Head {
   void load_divisors(const Block& block) const;
 
   const RecurrenceCall& call_;
-  const LowRankPair& pair_;
+  const CallExtras& extras_;
   const common::StageSet& stages_;
+  std::int64_t sequence_;
   Sequence tokens_;
   common::Slots slots_;
   std::int64_t value_head_, key_head_;
@@ -88,7 +93,7 @@ using HeadKernel = void (*)(const Head& head, float* memory);
 
 /// Runs the kernel for every sequence that is not skipped and value head of a call, in parallel, each with
 /// room for `floats`.
-void for_each_head(const RecurrenceCall& call, const LowRankPair& pair, std::size_t floats,
+void for_each_head(const RecurrenceCall& call, const CallExtras& extras, std::size_t floats,
                    HeadKernel kernel);
 
 }  // namespace fla::recurrence

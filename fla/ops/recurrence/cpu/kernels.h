@@ -7,11 +7,11 @@
 /// as it was.
 namespace fla::recurrence {
 
-/// Chunks of 16 tokens.
-void chunk_on_cpu(const RecurrenceCall& call, const LowRankPair& pair);
+/// Chunks of 16 tokens. One with a checkpoint inside ends there.
+void chunk_on_cpu(const RecurrenceCall& call, const CallExtras& extras);
 
 /// The recurrence itself, token by token.
-void recurrent_on_cpu(const RecurrenceCall& call, const LowRankPair& pair);
+void recurrent_on_cpu(const RecurrenceCall& call, const CallExtras& extras);
 
 /// The gradients, chunks of 16 tokens; Rule::low_rank token by token. In parallel over sequences and key
 /// heads.

@@ -43,15 +43,17 @@ std::size_t chunk_workspace(const RecurrenceCall& call) {
          });
 }
 
-cudaError_t launch_chunk(const RecurrenceCall& given, const LowRankPair& pair, void* workspace,
+cudaError_t launch_chunk(const RecurrenceCall& given, const CallExtras& extras, void* workspace,
                          cudaStream_t stream) {
-  if (given.rule == Rule::low_rank) return launch_recurrent(given, pair, workspace, stream);
+  const bool between_chunks = extras.checkpoints.every % chunk_size(given.K) == 0;
+  if (given.rule == Rule::low_rank || !between_chunks)
+    return launch_recurrent(given, extras, workspace, stream);
   RecurrenceCall call = given;
   void* const operators = static_cast<char*>(workspace) + index_workspace(call);
   if (const cudaError_t error = place_host_indices(call, workspace, stream); error != cudaSuccess)
     return error;
   return with_form(call, [&]<class F>(F) {
-    return launch_chunk_kernels<F::KP, F::decay, F::rule>(call, operators, stream);
+    return launch_chunk_kernels<F::KP, F::decay, F::rule>(call, extras.checkpoints, operators, stream);
   });
 }
 

@@ -1,4 +1,4 @@
 #include "fla/ops/recurrence/cuda/chunk_kernels.cuh"
 
 template cudaError_t fla::cuda::launch_chunk_kernels<32, fla::cuda::Decay::channel, fla::Rule::delta>(
-    const RecurrenceCall&, void*, cudaStream_t);
+    const RecurrenceCall&, const Checkpoints&, void*, cudaStream_t);

@@ -9,7 +9,8 @@
 namespace fla::cuda {
 
 template <int KP, Decay decay, Rule rule>
-cudaError_t launch_chunk_kernels(const RecurrenceCall& call, void* workspace, cudaStream_t stream) {
+cudaError_t launch_chunk_kernels(const RecurrenceCall& call, const Checkpoints& checkpoints, void* workspace,
+                                 cudaStream_t stream) {
   constexpr int kSmallest = 99 * 1024;  // shared memory of a block on sm_86 and sm_89
   const std::int64_t places = chunk_places<chunk_size(KP)>(call);
   const ChunkWorkspace<KP, decay, rule> operators(call, places, workspace);
@@ -30,20 +31,19 @@ cudaError_t launch_chunk_kernels(const RecurrenceCall& call, void* workspace, cu
   static_assert(kState <= kSmallest);
   const std::int64_t blocks = call.N * call.HV * ((call.V + kStateValues - 1) / kStateValues);
   return launch_blocks<chunk_state<KP, decay, rule>, kState>(blocks, StateMemory<KP, decay, rule>::kThreads,
-                                                             stream, call, operators);
+                                                             stream, call, operators, checkpoints);
 }
 
 /// Instantiates all kernels for one KP.
-#define FLA_CHUNK_KERNELS(KP)                                                                               \
-  namespace fla::cuda {                                                                                     \
-  template cudaError_t launch_chunk_kernels<KP, Decay::channel, Rule::delta>(const RecurrenceCall&, void*,  \
-                                                                             cudaStream_t);                 \
-  template cudaError_t launch_chunk_kernels<KP, Decay::channel, Rule::additive>(const RecurrenceCall&,      \
-                                                                                void*, cudaStream_t);       \
-  template cudaError_t launch_chunk_kernels<KP, Decay::token, Rule::delta>(const RecurrenceCall&, void*,    \
-                                                                           cudaStream_t);                   \
-  template cudaError_t launch_chunk_kernels<KP, Decay::token, Rule::additive>(const RecurrenceCall&, void*, \
-                                                                              cudaStream_t);                \
+#define FLA_CHUNK_KERNELS(KP)                          \
+  namespace fla::cuda {                                \
+  FLA_CHUNK_KERNEL(KP, Decay::channel, Rule::delta)    \
+  FLA_CHUNK_KERNEL(KP, Decay::channel, Rule::additive) \
+  FLA_CHUNK_KERNEL(KP, Decay::token, Rule::delta)      \
+  FLA_CHUNK_KERNEL(KP, Decay::token, Rule::additive)   \
   }
+#define FLA_CHUNK_KERNEL(...)                                                                              \
+  template cudaError_t launch_chunk_kernels<__VA_ARGS__>(const RecurrenceCall&, const Checkpoints&, void*, \
+                                                         cudaStream_t);
 
 }  // namespace fla::cuda

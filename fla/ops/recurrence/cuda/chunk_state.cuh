@@ -189,8 +189,8 @@ __device__ void add_keys(Memory& memory, const float* K) {
 
 template <int KP, Decay decay, Rule rule>
 __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
-    chunk_state(const __grid_constant__ RecurrenceCall call,
-                const ChunkWorkspace<KP, decay, rule> workspace) {
+    chunk_state(const __grid_constant__ RecurrenceCall call, const ChunkWorkspace<KP, decay, rule> workspace,
+                const __grid_constant__ Checkpoints checkpoints) {
   using Memory = StateMemory<KP, decay, rule>;
   constexpr int C = chunk_size(KP), kTiles = C / 8, kPairRow = Memory::kPairRow;
   constexpr int kParts = Memory::kParts, kKeys = KP / kParts, kKeyTiles = kKeys / 8;
@@ -472,6 +472,12 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
         for (int i = 0; i < 4 * kKeyTiles; ++i) {
           if (spoilt[i % 4 / 2] < C) s[i / 4][i % 4] = CUDART_NAN_F;
         }
+      }
+      if (checkpoints.every > 0 && count == C) {
+        float elements[4 * kKeyTiles];
+#pragma unroll
+        for (int i = 0; i < 4 * kKeyTiles; ++i) elements[i] = s[i / 4][i % 4];
+        store_checkpoint(call, checkpoints, n, t0 + C, head, key, state_value, in_state, elements);
       }
       if (more) fetch_values(t0 + C);
       const auto store_outputs = [&]<class T>(T*) {

@@ -52,7 +52,7 @@ __device__ void make_divisors(const KeyTile<KP>& q, const KeyTile<KP>& k, const 
 
 template <int KP, Rule rule>
 __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
-    recurrent(const __grid_constant__ RecurrenceCall call, const __grid_constant__ LowRankPair pair) {
+    recurrent(const __grid_constant__ RecurrenceCall call, const __grid_constant__ CallExtras extras) {
   alignas(16) __shared__ KeyTile<KP> q, k, d;
   __shared__ PairTiles<KP, rule> tiles;
   __shared__ float v[kTokens][kValues], o[kTokens][kValues], beta[kTokens];
@@ -78,8 +78,13 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
   }
 
   TokenLoader<kTokens, KP, Decays::plain> tokens(call, head);
-  for (std::int64_t t0 = sequence.begin; t0 < sequence.end; t0 += kTokens) {
-    const int count = static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}));
+  const Checkpoints& checkpoints = extras.checkpoints;
+  for (std::int64_t t0 = sequence.begin; t0 < sequence.end;) {
+    int count = static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}));
+    if (checkpoints.every > 0) {  // a checkpoint ends the tile
+      const std::int64_t left = checkpoints.every - (t0 - sequence.begin) % checkpoints.every;
+      count = static_cast<int>(min(left, std::int64_t{count}));
+    }
     const auto at = [&](const Rows& rows, int i) {
       return sequence.batch * rows.batch + (t0 + i / kValues) * rows.token + head * rows.head +
              (first_value + i % kValues) * rows.channel;
@@ -96,8 +101,8 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
       const TokenRange range{sequence.batch, t0, count};
       tokens.load(range, q, k, d, beta);
       if constexpr (rule == Rule::low_rank) {
-        load_rows<kTokens, KP>(pair.a, head / call.group, call.K, range, tiles.a);
-        load_rows<kTokens, KP>(pair.b, head / call.group, call.K, range, tiles.b);
+        load_rows<kTokens, KP>(extras.pair.a, head / call.group, call.K, range, tiles.a);
+        load_rows<kTokens, KP>(extras.pair.b, head / call.group, call.K, range, tiles.b);
       }
 #pragma unroll
       for (int r = 0; r < kEach; ++r) {
@@ -151,6 +156,9 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
       if (normalize && !skip) x /= divisors[i / kValues];
       store(call.o.data, call.o.dtype, at(call.o, i), x);
     }
+    t0 += count;
+    if (checkpoints.every > 0 && !skip)
+      store_checkpoint(call, checkpoints, n, t0, head, key, value, in_state, s);
   }
 
   if (!skip) store_state(call.final_state, slots.write, head, key, value, in_state, s);
@@ -170,7 +178,7 @@ cudaError_t with_rule(Rule rule, Body&& body) {
 
 std::size_t recurrent_workspace(const RecurrenceCall& call) { return index_workspace(call); }
 
-cudaError_t launch_recurrent(const RecurrenceCall& given, const LowRankPair& pair, void* workspace,
+cudaError_t launch_recurrent(const RecurrenceCall& given, const CallExtras& extras, void* workspace,
                              cudaStream_t stream) {
   RecurrenceCall call = given;
   if (const cudaError_t error = place_host_indices(call, workspace, stream); error != cudaSuccess)
@@ -178,7 +186,7 @@ cudaError_t launch_recurrent(const RecurrenceCall& given, const LowRankPair& pai
   const std::int64_t blocks = call.N * call.HV * ((call.V + kValues - 1) / kValues);
   return with_padded_keys(call.K, [&]<int KP>(Constant<KP>) {
     return with_rule(call.rule, [&]<Rule rule>(std::integral_constant<Rule, rule>) {
-      return launch_blocks<recurrent<KP, rule>, 0>(blocks, kThreads, stream, call, pair);
+      return launch_blocks<recurrent<KP, rule>, 0>(blocks, kThreads, stream, call, extras);
     });
   });
 }

@@ -42,4 +42,24 @@ __device__ void store_state(const States& states, std::int64_t slot, int head, K
   });
 }
 
+/// Stores a thread's elements, as above, where a checkpoint of sequence n is due before token `end` of its
+/// batch. All that takes registers from the loop around it is done here: where the sequence begins is looked
+/// up again, and elements go one by one, from local memory.
+template <int count, class Key, class Value, class There>
+__device__ void store_checkpoint(const RecurrenceCall& call, const Checkpoints& checkpoints, std::int64_t n,
+                                 std::int64_t end, int head, Key&& key, Value&& value, There&& there,
+                                 const float (&s)[count]) {
+  const std::int64_t slot = checkpoints.slot_after(end - sequence_of(call, n).begin);
+  if (slot < 0) return;
+  const States states = checkpoints.of(n);
+  float kept[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) kept[i] = s[i];
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t at = states.offset(slot, head) + key(i) * states.key + value(i) * states.value;
+    if (there(i)) store(states.data, states.dtype, at, kept[i]);
+  }
+}
+
 }  // namespace fla::cuda
