@@ -171,6 +171,7 @@ FLA_CPU_SIMD(retention, Retention);
 FLA_CPU_SIMD(lightning_attn, LightningAttn);
 FLA_CPU_SIMD(linear_attn, LinearAttn);
 FLA_CPU_SIMD_CLASS(dplr_delta_rule, DplrDeltaRule, FLA_CPU_SIMD_FORWARD(dplr_delta_rule, DplrDeltaRule));
+FLA_CPU_SIMD_CLASS(iplr_delta_rule, IplrDeltaRule, FLA_CPU_SIMD_FORWARD(iplr_delta_rule, IplrDeltaRule));
 
 }  // namespace
 }  // namespace fla::cpu_simd

@@ -70,6 +70,7 @@ FLA_CUDA_DECODE(retention, Retention);
 FLA_CUDA_DECODE(lightning_attn, LightningAttn);
 FLA_CUDA_DECODE(linear_attn, LinearAttn);
 FLA_CUDA_DECODE(dplr_delta_rule, DplrDeltaRule);
+FLA_CUDA_DECODE(iplr_delta_rule, IplrDeltaRule);
 
 }  // namespace
 }  // namespace fla::cuda_decode

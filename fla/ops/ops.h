@@ -5,6 +5,7 @@
 #include "fla/ops/dplr_delta_rule/dplr_delta_rule.h"
 #include "fla/ops/gated_delta_rule/gated_delta_rule.h"
 #include "fla/ops/gla/gla.h"
+#include "fla/ops/iplr_delta_rule/iplr_delta_rule.h"
 #include "fla/ops/kda/kda.h"
 #include "fla/ops/lightning_attn/lightning_attn.h"
 #include "fla/ops/linear_attn/linear_attn.h"
@@ -23,4 +24,5 @@
   OP(retention, RetentionArgs)             \
   OP(lightning_attn, LightningAttnArgs)    \
   OP(linear_attn, LinearAttnArgs)          \
-  OP(dplr_delta_rule, DplrDeltaRuleArgs)
+  OP(dplr_delta_rule, DplrDeltaRuleArgs)   \
+  OP(iplr_delta_rule, IplrDeltaRuleArgs)

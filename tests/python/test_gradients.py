@@ -19,6 +19,7 @@ OPS = {
     "lightning_attn": ("", "additive"),
     "linear_attn": ("", "additive"),
     "dplr_delta_rule": ("g a b", "low rank"),
+    "iplr_delta_rule": ("a b", "low rank"),
 }
 by_op = pytest.mark.parametrize("op", OPS)
 OPTIONS = {"lightning_attn": dict(layer_idx=1, num_layers=4), "linear_attn": dict(normalize=False)}

@@ -21,7 +21,7 @@ def parameters(name):
 
 def test_every_op_has_its_functions():
     ops = ["kda", "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn", "linear_attn"]
-    ops += ["dplr_delta_rule", "rwkv7"]
+    ops += ["dplr_delta_rule", "iplr_delta_rule", "rwkv7"]
     forms = ["{}", "chunk_{}", "fused_recurrent_{}", "chunk_{}_backward"]
     names = [form.format(op) for op in ops for form in forms]
     assert list(FUNCTIONS) == [name for name in names if name != "chunk_rwkv7_backward"]

@@ -48,6 +48,7 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/common/stages.h
   fla/ops/delta_rule/delta_rule.h
   fla/ops/dplr_delta_rule/dplr_delta_rule.h
+  fla/ops/iplr_delta_rule/iplr_delta_rule.h
   fla/ops/gated_delta_rule/gated_delta_rule.h
   fla/ops/gla/gla.h
   fla/ops/kda/kda.h

@@ -38,6 +38,8 @@ POSITIONS = {
         f"q k v a b gk{_STATES} cu_seqlens cu_seqlens_cpu safe_gate chunk_size disable_recompute cp_context lower_bound"
     ),
     "fused_recurrent_dplr_delta_rule": f"q k v a b gk{_STATES} reverse cu_seqlens",
+    "chunk_iplr_delta_rule": f"q k v a b{_STATES} cu_seqlens cu_seqlens_cpu",
+    "fused_recurrent_iplr_delta_rule": f"q k v a b{_STATES} cu_seqlens",
 }
 POSITIONS |= {
     "chunk_rwkv7": (
@@ -110,7 +112,7 @@ KEYWORDS["kda"] = KEYWORDS["chunk_kda"]
 
 
 # Where flash-linear-attention keeps an op under another name as well.
-_OTHER_PATHS = {"dplr_delta_rule": "generalized_delta_rule"}
+_OTHER_PATHS = {f"{part}plr_delta_rule": "generalized_delta_rule" for part in "di"}
 
 
 def paths_of(function):
