@@ -18,8 +18,8 @@ constexpr char kShape[] = "B=1,T=8192,H=32,K=128,V=128";
 
 /// The ops of the family, by their names.
 constexpr const char* kOps[] = {
-    "kda",         "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn",
-    "linear_attn", "dplr_delta_rule"};
+    "kda",         "gated_delta_rule", "delta_rule",     "gla", "simple_gla", "retention", "lightning_attn",
+    "linear_attn", "dplr_delta_rule",  "iplr_delta_rule"};
 
 TEST(ExplainCommand, TakesEveryOpByItsShapeAlone) {
   for (const char* op : kOps) {
@@ -120,7 +120,8 @@ TEST(ExplainCommand, TakesStages) {
 TEST(ExplainCommand, SaysWhichOpsAndSizesItKnows) {
   EXPECT_EQ(fla({"explain", "common", "--shape", kShape}).err,
             "fla: op: expected one of kda, gated_delta_rule, delta_rule, gla, simple_gla, retention, "
-            "lightning_attn, linear_attn, dplr_delta_rule, common.l2_norm, common.gate, common.solve_tril, "
+            "lightning_attn, linear_attn, dplr_delta_rule, iplr_delta_rule, common.l2_norm, common.gate, "
+            "common.solve_tril, "
             "got 'common'\n");
   EXPECT_EQ(fla({"explain", "common.solve_tril", "--shape", "T=64,H=2,K=16"}).err,
             "fla: shape: expected a size of C, got none\n");
