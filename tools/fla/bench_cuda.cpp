@@ -19,29 +19,6 @@
 namespace fla::command {
 namespace {
 
-/// What a row calls with its set i of tensors.
-template <class Args>
-void call(const DeviceCalls<Args>& calls, int i, const CudaRow& row) {
-  static_cast<void>(cases::Functions<Args>::called(row.function)(calls[i]));
-}
-template <class Forward>
-void call(const BackwardDeviceCalls<Forward>& calls, int i, const CudaRow& row) {
-  if (row.with_forward) static_cast<void>(cases::Functions<Forward>::chunk(calls.forward(i)));
-  static_cast<void>(cases::Functions<Forward>::backward(calls[i]));
-}
-template <class Args>
-void call_without_workspace(const DeviceCalls<Args>& calls, const CudaRow& row) {
-  Args args = calls[0];
-  args.workspace = {};
-  static_cast<void>(cases::Functions<Args>::called(row.function)(args));
-}
-template <class Forward>
-void call_without_workspace(const BackwardDeviceCalls<Forward>& calls, const CudaRow& /*row*/) {
-  typename Forward::Backward args = calls[0];
-  args.workspace = {};
-  static_cast<void>(cases::Functions<Forward>::backward(args));
-}
-
 /// One backend in one mode: calls that go round the sets of tensors.
 template <class Calls>
 class Contestant {
@@ -63,8 +40,10 @@ class Contestant {
   /// What the kernel needs beside inputs and outputs: what it allocates when it is given nothing.
   void count_workspace() {
     const ScopedPolicy scope(policy_for(Args::kOp.name, row_.backend));
+    Args args = calls_[0];
+    args.workspace = {};
     const CountedAllocations counted;
-    call_without_workspace(calls_, row_);
+    calls_.run(args, row_.function);
     row_.workspace_bytes = counted.bytes();
   }
 
@@ -97,7 +76,13 @@ class Contestant {
 
  private:
   void enqueue(int count) const {
-    for (int i = 0; i < count; ++i) call(calls_, i % calls_.size(), row_);
+    for (int i = 0; i < count; ++i) {
+      const int set = i % calls_.size();
+      if constexpr (!RecurrenceArgs<Args>) {
+        if (row_.with_forward) calls_.run_forward(set);
+      }
+      calls_.run(calls_[set], row_.function);
+    }
   }
 
   /// Seconds of one call.

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "fla/core/tensor.h"
 #include "fla/ops/ops.h"
 #include "tools/cases/recurrence_reference.h"
+#include "tools/cases/with_op.h"
 #include "tools/fla/bench_cuda.h"
 
 /// The calls of one case of a benchmark on a GPU. Only in builds with CUDA.
@@ -37,6 +39,9 @@ class DeviceCalls {
 
   int size() const { return static_cast<int>(calls_.size()); }
   const Args& operator[](int i) const { return calls_[static_cast<std::size_t>(i)].args; }
+  static void run(const Args& args, std::string_view function) {
+    static_cast<void>(cases::Functions<Args>::called(function)(args));
+  }
   bool in_place() const { return in_place_; }
   /// What one call has to read and write once.
   double bytes() const { return bytes_; }
@@ -94,7 +99,11 @@ class BackwardDeviceCalls {
 
   int size() const { return static_cast<int>(calls_.size()); }
   const Arguments& operator[](int i) const { return calls_[static_cast<std::size_t>(i)]; }
-  const Forward& forward(int i) const { return forward_[i]; }
+  static void run(const Arguments& args, std::string_view /*function*/) {
+    static_cast<void>(cases::Functions<Forward>::backward(args));
+  }
+  /// The forward call that call i belongs to.
+  void run_forward(int i) const { static_cast<void>(cases::Functions<Forward>::chunk(forward_[i])); }
   bool in_place() const { return false; }
   double bytes() const { return bytes_; }
 

@@ -186,4 +186,15 @@ TYPED_TEST(EmulatedRecurrence, GradientsHaveTheSameBitsInWindowsOrdersOfThreadsA
   expect_same(run_back(call.args), " rotating");
 }
 
+TYPED_TEST(EmulatedRecurrence, ValueGradientsHaveTheSameBitsAlone) {
+  const fla::cases::BackwardCase<TypeParam> call(this->specs()[0]);
+  const fla::RecurrenceGradients all = run_back(call.args);
+  auto args = call.args;
+  const fla::Tensor dv = fla::Tensor::empty(args.v.shape(), args.v.dtype());
+  args.dv = dv;
+  (void)run_back(args);
+  EXPECT_EQ(std::memcmp(all.dv.data(), dv.data(), static_cast<std::size_t>(dv.numel()) * size_of(dv.dtype())),
+            0);
+}
+
 }  // namespace

@@ -5,14 +5,14 @@
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
 #include "fla/ops/recurrence/cuda/tokens.cuh"
 
-/// Entry of the backward kernels, and what `normalize` adds to them: o = x / d, x the plain output and d =
-/// scale q^T z
-/// + 1e-10, z the sum of the keys so far, which is a column of the state whose values are all 1. With E = do
-/// / d and -E^T x / d as that column's gradient, the plain backward call is the gradient of all of it.
+/// The entry of the backward kernels. With `normalize`, o = x / d: x is the plain output, d = scale q^T z +
+/// 1e-10 and z the sum of the keys so far. z is what a state column holds whose values are all 1. So the
+/// gradients are those of the plain call with that column added: E = do / d for its other columns, -E^T x / d
+/// for this one.
 namespace fla::cuda {
 namespace {
 
-/// There are kernels for 128 and for 256 keys alone, which keeps compile time down.
+/// There are only kernels for 128 and for 256 keys, to keep compile time down.
 template <class Body>
 auto with_form(const RecurrenceCall& call, Body&& body) {
   if (call.rule == Rule::low_rank)
@@ -26,8 +26,7 @@ auto with_form(const RecurrenceCall& call, Body&& body) {
                        : with_rule(std::integral_constant<int, 256>{});
 }
 
-/// Plain outputs, what they are divided by, and the upstream gradients with the column's, as f32 rows in
-/// memory.
+/// f32 rows in the workspace: plain outputs x, divisors d, and upstream gradients E with the added column's.
 struct Quotients {
   std::int64_t tokens;
   float *one, *x, *d, *E;
@@ -35,11 +34,12 @@ struct Quotients {
 
   Quotients(const RecurrenceCall& call, char* memory) : tokens(call.T * (call.cu_seqlens.data ? 1 : call.N)) {
     if (!call.normalize) return;
-    const auto next = [&](float*& part, std::int64_t columns) {
+    const auto next = [&](float*& part, std::int64_t count) {
       part = reinterpret_cast<float*>(memory + bytes);
-      bytes += (static_cast<std::size_t>(tokens * call.HV * columns) * sizeof(float) + 255) / 256 * 256;
+      bytes += (static_cast<std::size_t>(count) * sizeof(float) + 255) / 256 * 256;
     };
-    next(x, call.V), next(d, 1), next(E, call.V + 1), next(one, 1);
+    const std::int64_t rows = tokens * call.HV;
+    next(x, rows * call.V), next(d, rows), next(E, rows * (call.V + 1)), next(one, 1);
   }
   static Rows rows(const RecurrenceCall& call, float* data, std::int64_t columns) {
     const std::int64_t token = call.HV * columns;

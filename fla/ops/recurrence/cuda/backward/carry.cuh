@@ -6,7 +6,7 @@
 #include "fla/ops/recurrence/cuda/pairs.cuh"
 
 /// Carries the state of one head of one sequence forward through the chunks of a window, or its gradient
-/// back, for 32 values. The two are one computation with other operators:
+/// back, for 32 values. Both are the same computation with different operators:
 ///
 ///                              forward               back
 ///     1  Y = A S               A = K~                A = Kr; Y += M^T E
@@ -20,7 +20,7 @@
 ///     1                   each part has sums over its keys; they meet in shared memory
 ///     2                   all parts do the same
 ///
-/// While 2 and 3 run, what 1 reads is copied for the next chunk, and while 1 runs, what 3 reads.
+/// The operators of 1 are copied for the next chunk while 2 and 3 run, those of 2 and 3 while 1 runs.
 namespace fla::cuda {
 
 enum class Direction { forward, back };
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
   const auto kept = [&](std::int64_t window) {
     return workspace.kept + workspace.state(window * call.HV + head);
   };
-  const std::int64_t window = workspace.first / workspace.places;
+  const std::int64_t window = workspace.window();
   const bool from_outside = kBack ? span.end == span.count : span.begin == 0;
   if (from_outside) {
     float elements[4 * kKeyTiles];

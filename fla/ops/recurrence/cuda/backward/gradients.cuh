@@ -9,16 +9,15 @@
 ///     products   over values, 64 at a time: E U dY in shared memory, S and dS' straight from global memory
 ///                warp w   keys KP / 4 w ..: dQ~ dK~ dKr [C x KP / 4] in registers
 ///                         16 rows of dM or of dA
-///     channels   a thread a channel, whose columns of q k dq dk and of factors in shared memory nobody else
-///     touches
+///     channels   a thread a channel: its columns of q k dq dk and of factors in shared memory
 ///
-/// Pairs (i, j) are split at a boundary between i and j, as in chunk_prepare.cuh, and here down to single
-/// tokens: with D the decay from j to i = f_i f_j,
+/// As in chunk_prepare.cuh, the decay of a pair (i, j) is split into f_i f_j at a boundary between i and j;
+/// here boundaries go down to single tokens. A boundary adds
 ///
 ///     dq_i += f_i sum_j dM_ij (f_j k_j)        dk_i likewise with dN = diag(beta) dA
 ///     dk_j += f_j sum_i dM_ij (f_i q_i) + dN_ij (f_i k_i)
 ///
-/// and the log-decays after the boundary get sums over the later i, those before it sums over the earlier j.
+/// A log-decay after the boundary gets the terms of all later i, one before it those of all earlier j.
 namespace fla::cuda {
 
 template <int KP>
@@ -49,8 +48,8 @@ __device__ inline void load_fragment(const float* tile, int row_stride, int m, i
   x[0] = upper.x, x[1] = upper.y, x[2] = lower.x, x[3] = lower.y;
 }
 
-/// The pairs across the boundaries of `half`, for the thread's channel. Tokens' terms of dg take the factors'
-/// place.
+/// The pairs across the boundaries of `half`, for the thread's channel. On return the factors' tile holds
+/// what they add to dg.
 template <int half, bool delta, int KP>
 __device__ void pair_gradients(GradientMemory<KP>& memory, int channel) {
   using Memory = GradientMemory<KP>;

@@ -22,23 +22,26 @@ class BackwardLaunches {
   cudaError_t run() {
     const std::int64_t all = chunk_places<Workspace::C>(call_);
     const std::int64_t windows = std::max<std::int64_t>(1, Workspace::windows(all, workspace_.places));
-    const std::int64_t heads = call_.N * call_.HV;
-    launch<find_scales<KP, rule>>(heads, kThreads, back_, workspace_);
-    for (std::int64_t window = 0; window < windows - 1; ++window) go_forward(window, all, false);
+    launch<find_scales<KP, rule>>(call_.N * call_.HV, kThreads, back_, workspace_);
+    for (std::int64_t window = 0; needs_states() && window < windows - 1; ++window) {
+      prepare(window, all);
+      go_forward(false);
+    }
     for (std::int64_t window = windows - 1; window >= 0; --window) {
-      go_forward(window, all, true);
+      prepare(window, all);
+      if (needs_states()) go_forward(true);
       go_back();
       if (!asks_for_keys()) continue;
       if constexpr (!kLowRank) {
         launch<chunk_gradients<KP, rule>, sizeof(GradientMemory<KP>)>(places_ * call_.HV, kThreads, back_,
                                                                       workspace_);
-        launch<add_parts<KP, rule>>(call_.HV, KP, back_, workspace_, places_, window == windows - 1);
+        if (asks_for_sums())
+          launch<add_parts<KP, rule>>(call_.HV, KP, back_, workspace_, places_, window == windows - 1);
       }
       store_all_rows();
     }
     if constexpr (!kLowRank) {
-      if (back_.dA_log.data || back_.ddt_bias.data || back_.dg_gamma.data)
-        launch<store_sums<KP, rule>>(call_.HV, KP, back_, workspace_);
+      if (asks_for_sums()) launch<store_sums<KP, rule>>(call_.HV, KP, back_, workspace_);
     }
     return error_;
   }
@@ -54,25 +57,33 @@ class BackwardLaunches {
       error_ = launch_blocks<kernel, shared_bytes>(blocks, threads, stream_, arguments...);
   }
 
-  /// Whether anything is asked for that needs more than states and values.
+  /// Gradients of parameters, which are sums over tokens.
+  bool asks_for_sums() const { return back_.dg_gamma.data || back_.dA_log.data || back_.ddt_bias.data; }
+  /// Any gradient but those of v and of the initial state.
   bool asks_for_keys() const {
     return back_.dq.data || back_.dk.data || back_.dg.data || back_.dbeta.data || back_.da.data ||
-           back_.db.data || back_.dg_gamma.data || back_.dA_log.data || back_.ddt_bias.data;
+           back_.db.data || asks_for_sums();
   }
+  /// dV and dS do not depend on the states. low_rank_back reads them all the same.
+  bool needs_states() const { return kLowRank || asks_for_keys(); }
 
   std::int64_t carry_blocks() const { return call_.N * call_.HV * (workspace_.VP / kCarryValues); }
   std::int64_t share_blocks() const { return call_.N * call_.HV * workspace_.shares; }
 
-  void go_forward(std::int64_t window, std::int64_t all, bool keep) {
+  void prepare(std::int64_t window, std::int64_t all) {
     workspace_.first = window * workspace_.places;
     places_ = std::min(workspace_.places, all - workspace_.first);
+    if constexpr (!kLowRank) {
+      launch<chunk_prepare<KP, rule, Workspace>, sizeof(PrepareMemory<KP, rule>)>(
+          places_ * call_.HV, kThreads, call_, workspace_);
+    }
+  }
+  void go_forward(bool keep) {
     if constexpr (kLowRank) {
       launch<low_rank_forward<KP>, sizeof(LowRankMemory<KP>)>(share_blocks(), kThreads, back_, workspace_,
                                                               keep);
     } else {
       using Memory = CarryMemory<KP, rule, Direction::forward>;
-      launch<chunk_prepare<KP, rule, Workspace>, sizeof(PrepareMemory<KP, rule>)>(
-          places_ * call_.HV, kThreads, call_, workspace_);
       launch<carry<KP, rule, Direction::forward>, sizeof(Memory)>(carry_blocks(), Memory::kThreads, back_,
                                                                   workspace_, keep);
     }
@@ -83,7 +94,7 @@ class BackwardLaunches {
     } else {
       using Memory = CarryMemory<KP, rule, Direction::back>;
       launch<carry<KP, rule, Direction::back>, sizeof(Memory)>(carry_blocks(), Memory::kThreads, back_,
-                                                               workspace_, true);
+                                                               workspace_, asks_for_keys());
     }
   }
 

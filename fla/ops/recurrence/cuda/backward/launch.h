@@ -8,8 +8,8 @@
 
 namespace fla::cuda {
 
-/// All kernels of a backward call, on indices that are on the device, for K padded to KP; each KP is
-/// a file of its own, for they take long to compile.
+/// All kernels of a backward call for K padded to KP, with indices on the device. Each KP has a file of its
+/// own, because the kernels take long to compile.
 template <int KP, Rule rule>
 std::size_t backward_memory(const BackwardCall& back, std::int64_t window);
 template <int KP, Rule rule>

@@ -11,12 +11,13 @@
 ///     dg = d * rowsum(S * dS')            dS = diag(d) dS' + a du^T
 ///
 ///     block    one head of one sequence, kShareValues of its values, through the chunks of a window
-///     thread   one channel (two with KP = 256): its rows of S and dS in registers; sums over channels are a
-///     block's,
-///              those over values are shares that store_rows adds up
+///     thread   one channel (two with KP = 256): its rows of S and dS in registers
 ///
-/// Going forward keeps the states that chunks begin with. Going back takes a chunk from there to its end once
-/// more, writes down the state of every token, and reads them again one by one.
+/// Sums over channels are made in the block. Sums over values are the block's share; store_rows adds the
+/// shares.
+///
+/// The forward pass keeps the states at the starts of chunks. The backward pass recomputes a chunk from
+/// there, stores the state before every token, and reads them in reverse.
 namespace fla::cuda {
 
 template <int KP>
@@ -93,7 +94,7 @@ class LowRankBlock {
   }
 
  private:
-  __device__ std::int64_t window() const { return workspace_.first / workspace_.places; }
+  __device__ std::int64_t window() const { return workspace_.window(); }
   __device__ int channel(int c) const { return c * kThreads + static_cast<int>(threadIdx.x); }
   __device__ std::int64_t at(const States& states, int channel, int value) const {
     return states.offset(n_, head_) + channel * states.key + value * states.value;

@@ -16,24 +16,26 @@
 /// j to token i adds x dx to the gradient of every log-decay g_t with j < t <= i: sums of such terms, from
 /// which nothing is ever subtracted.
 ///
-/// Chunks are worked on a window at a time, so that memory does not grow with the sequences. Kernels of a
-/// call:
+/// The chunks of a call are processed in windows. Only the state at each window's start is kept for the whole
+/// call; everything else is the memory of one window. The kernels of a call:
 ///
-///     scales     what the gradients that come in are multiplied by                        scales.cuh
+///     find_scales                    scales of the upstream gradients (rows.cuh)
 ///     for each window but the last:
-///         prepare, carry      operators of all chunks; the state through them             chunk_prepare.cuh,
-///         carry.cuh
-///     for each window, the last one first:
-///         prepare, carry      the same, keeping S, U and Z of every chunk
-///         carry back          dS' of every chunk, dY and dV                               carry.cuh
-///         gradients           of all chunks: dq, dk, dg and dbeta of value heads          gradients.cuh
-///         rows, sums          dq and dk of key heads; sums over tokens                    rows.cuh
+///         chunk_prepare              the operators of its chunks
+///         carry, forward             the state through them (carry.cuh)
+///     for each window, last to first:
+///         chunk_prepare
+///         carry, forward             keeps S, U and Z of every chunk
+///         carry, back                dS' and dY of every chunk; dV
+///         chunk_gradients            dq, dk, dg and dbeta of value heads (gradients.cuh)
+///         add_parts, store_rows      sums over tokens; dq and dk of key heads (rows.cuh)
 ///
-/// Rule::low_rank goes token by token: low_rank.cuh in the place of prepare, carry and gradients.
+/// With Rule::low_rank, low_rank.cuh takes the place of chunk_prepare, carry and chunk_gradients: it goes
+/// token by token.
 ///
-/// Gradients that come in may be as small as f32 can be, and a tensor core would lose the low parts of their
-/// products (mma.cuh): those of a head of a sequence are multiplied by a power of two that makes the largest
-/// about 1, and what comes out by its inverse.
+/// Upstream gradients may be as small as f32 allows, where the tensor core would lose the low parts of
+/// products (mma.cuh). So the upstream gradients of each head of a sequence are multiplied by a power of two
+/// that brings the largest near 1, and the results by its inverse.
 namespace fla::cuda {
 
 /// What a chunk and value head has in the workspace besides states and rows of values. dq and dk take the
@@ -56,18 +58,18 @@ struct BackwardOperators {
   }
 };
 
-/// With Rule::low_rank a block has some of the values, and leaves its share of the gradients of q, k, a, b
-/// and g.
+/// With Rule::low_rank the values of a head are split over blocks. Each block writes its share of the
+/// gradients of q, k, a, b and g, in this order.
 template <int KP>
 struct BackwardOperators<KP, Rule::low_rank> {
   float at[5][16][KP];
 };
-/// The values of such a block.
+/// How many values such a block has.
 template <int KP>
 inline constexpr int kShareValues = 4096 / KP;
 
-/// The memory of a call, and the window that a kernel works on. Pointers but `kept`, `carried`, `scales` and
-/// `sums` are to memory of the window.
+/// The memory of a call, and the window that a kernel works on. `scales`, `sums`, `kept` and `carried` last
+/// for the call, the rest for one window.
 template <int KP, Rule rule>
 struct BackwardWorkspace {
   using Operators = BackwardOperators<KP, rule>;
@@ -88,7 +90,7 @@ struct BackwardWorkspace {
   float* kept;           ///< [window][HV][KP][VP], the states that go into windows
   float* carried;        ///< [2][HV][KP][VP], the gradients of states that come out of them
 
-  std::int64_t window() const { return first / places; }
+  __device__ std::int64_t window() const { return first / places; }
   static std::int64_t windows(std::int64_t all, std::int64_t places) { return (all + places - 1) / places; }
 
   /// The index of a chunk and value head.
