@@ -95,7 +95,7 @@ class BuildGraph:
                 files = {self.relative(line.strip()) for line in lines}
                 self.not_compiled -= {(target, source) for source in files}
                 sources = files & target.sources
-                # A file that CMake wrote to compile others as one has nothing of its own, nor have these of each other.
+                # Sources that CMake compiles as one file read the same headers, but not each other.
                 together = {path for path in sources if "CMakeFiles" not in path.parts} or sources
                 for source in together:
                     self.read[target, source] = files - (together - {source}) | self.read.get((target, source), set())

@@ -6,9 +6,9 @@
 #include <functional>
 #include <span>
 
-/// The blocks of a kernel's grid on the CPU, one after the other, for kernels that C++ can be compiled from:
-/// a fiber a thread, which runs up to where it has to wait before another one does. Accesses are not watched,
-/// as machine.h does; but threads may run in any order, and copies may come late.
+/// Runs a kernel's grid on the CPU, one block after the other, for kernels that a C++ compiler can read. Each
+/// thread is a fiber that runs until it has to wait. Unlike machine.h this does not check accesses for races;
+/// it can change the order of threads and delay copies.
 namespace fla::emulation::block {
 
 struct Index {
@@ -39,8 +39,8 @@ std::uint64_t& posted(int thread);
 
 using Words = std::array<std::uint32_t, 6>;
 
-/// What every lane of a warp brought to an instruction, once all of them are there; until the lane's next
-/// one.
+/// An exchange of values between the lanes of a warp. The constructor waits for all lanes; what they brought
+/// is there until the lane's next exchange.
 class WarpExchange {
  public:
   explicit WarpExchange(const Words& own);

@@ -46,8 +46,8 @@ function(fla_compile_fast TARGET)
   endif()
 endfunction()
 
-# fla_compile_together(TARGET): sanitizers make compiling so dear that the sources are compiled as one there, and CI has
-# little time. The other builds compile each alone, as it has to be able to; so does clang-tidy.
+# fla_compile_together(TARGET): compiles the sources of a target as one, with sanitizers and in CI, where compiling takes
+# too long otherwise. Other builds and clang-tidy compile each source alone, which must work.
 function(fla_compile_together TARGET)
   if(FLA_COMPILE_TOGETHER)
     set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
