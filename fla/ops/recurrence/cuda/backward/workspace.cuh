@@ -130,7 +130,8 @@ struct BackwardWorkspace {
   std::size_t bytes = 0;
 };
 
-/// A sequence's chunks in a window: from the first one to one past the last, of `count`.
+/// A sequence's chunks in a window: from the first one to one past the last, of `count`. Of a sequence that
+/// begins after the window, 0 and 0.
 struct ChunkSpan {
   std::int64_t place, begin, end, count;  ///< `place`: that of chunk 0
 
@@ -140,7 +141,7 @@ struct ChunkSpan {
       : place(chunk_place<Workspace::C>(call, sequence, n, 0)),
         begin(max(std::int64_t{0}, workspace.first - place)),
         count((sequence.end - sequence.begin + Workspace::C - 1) / Workspace::C) {
-    end = min(count, workspace.first + workspace.places - place);
+    end = max(std::int64_t{0}, min(count, workspace.first + workspace.places - place));
   }
 };
 
