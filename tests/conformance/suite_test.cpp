@@ -188,6 +188,25 @@ const Defect kDefects[] = {
 INSTANTIATE_TEST_SUITE_P(Defects, ConformanceOf, testing::ValuesIn(kDefects),
                          [](const auto& test) { return test.param.name; });
 
+/// Has gradients, of no call.
+class TakesNoGradients final : public fla::KdaBackend {
+ public:
+  fla::BackendInfo info() const override { return {.name = "reluctant"}; }
+  Verdict chunk_kda_backward_verifier(const fla::KdaBackwardArgs&) const override {
+    return fla::refuse("takes nothing");
+  }
+  fla::RecurrenceGradients chunk_kda_backward(const fla::KdaBackwardArgs& args) override {
+    return fla::original::chunk_kda_backward(args);
+  }
+};
+
+TEST(ConformanceOfGradients, CatchesABackendThatTakesNoCallOnAnyDevice) {
+  const auto backend = fla::register_backend("kda", std::make_unique<TakesNoGradients>());
+  const conformance::Report report = conformance::run_check("kda", "reluctant", "gradients", {});
+  EXPECT_EQ(report.skipped, "");
+  EXPECT_THAT(report.failures, testing::ElementsAre(testing::MatchesRegex("took none of [0-9]+ calls")));
+}
+
 conformance::Report random_check_of(const Defect& defect) {
   const auto backend = fla::register_backend("kda", std::make_unique<Defective>(defect));
   return conformance::run_check("kda", "defective", "random", {});

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "fla/dispatch/catalog/registration.h"
+#include "fla/ops/kda/kda.h"
 #include "tests/gpu/gpu.h"
 #include "tools/conformance/agreement.h"
 #include "tools/conformance/allocations.h"
@@ -52,8 +55,28 @@ TEST_F(ConformanceOfBoth, ABackendThatServesTheOtherDeviceIsNotHeldToTakingCalls
   const conformance::Options here{}, there{.device = kGpu};
   EXPECT_EQ(conformance::run_check("kda", "cuda_decode", "random", here).skipped,
             "serves cuda:0: requires CUDA tensors, got cpu");
-  EXPECT_EQ(conformance::run_check("kda", "cpu_simd", "random", there).skipped,
-            "serves cpu: requires CPU tensors, got cuda:0");
+  for (const char* check : {"random", "gradients"}) {
+    EXPECT_EQ(conformance::run_check("kda", "cpu_simd", check, there).skipped,
+              "serves cpu: requires CPU tensors, got cuda:0");
+  }
+}
+
+/// The original kernel's gradients, on GPUs alone.
+class GradientsOnGpu final : public fla::KdaBackend {
+ public:
+  fla::BackendInfo info() const override { return {.name = "gradients_on_gpu"}; }
+  fla::Verdict chunk_kda_backward_verifier(const fla::KdaBackwardArgs& args) const override {
+    return args.q.device().is_cpu() ? fla::refuse("requires CUDA tensors") : fla::accept();
+  }
+  fla::RecurrenceGradients chunk_kda_backward(const fla::KdaBackwardArgs& args) override {
+    return fla::original::chunk_kda_backward(args);
+  }
+};
+
+TEST_F(ConformanceOfBoth, ABackendWhoseGradientsAreForGpusIsNotHeldToThemOnTheCpu) {
+  const auto backend = fla::register_backend("kda", std::make_unique<GradientsOnGpu>());
+  EXPECT_EQ(conformance::run_check("kda", "gradients_on_gpu", "gradients", {}).skipped,
+            "serves cuda:0: requires CUDA tensors");
 }
 
 struct Golden {

@@ -22,6 +22,7 @@
 #include "tools/conformance/device_call.h"
 #include "tools/conformance/laid_out.h"
 #include "tools/conformance/op_specs.h"
+#include "tools/conformance/other_device.h"
 #include "tools/conformance/searched_op.h"
 
 namespace fla::conformance {
@@ -57,12 +58,14 @@ class GradientCheck {
       attempt(call.args, [&](const Args& args) { compare_surrounded(args); });
     }
     if (report_.calls > 0) return;
-    if (has_function_) {
-      report_.failures.push_back("took none of " + std::to_string(report_.refused) + " calls");
-    } else {
+    if (!has_function_) {
       report_.refused = 0;
       report_.refusals.push_back("has no " + std::string(Args::kOp.backward));
+      return;
     }
+    report_.skipped = service_elsewhere();
+    if (report_.skipped.empty())
+      report_.failures.push_back("took none of " + std::to_string(report_.refused) + " calls");
   }
 
  private:
@@ -73,19 +76,39 @@ class GradientCheck {
       report_.failures.push_back(std::string(Args::kOp.backward) + ": " + what + " [" + describe(args) + "]");
   }
 
+  /// What the backend says to the call on the device of its tensors.
+  Answer answer(const Args& args) const {
+    if (report_.backend == "original") return {"selected", "", ""};
+    const ScopedPolicy policy(only(Args::kOp.name, report_.backend));
+    for (const Explanation::Row& row : explain(Args::kOp.name, Args::kOp.backward, args).rows) {
+      if (row.name == report_.backend) return {row.state, row.reason, row.place};
+    }
+    return {"absent", "", ""};
+  }
+  /// The same on the device that is checked. The tensors are on the host.
+  Answer ask(const Args& args) const {
+    if (options_.device.is_cpu()) return answer(args);
+    return answer(DeviceCall<Args>(args, options_.device).args());
+  }
+
   /// Whether the backend takes the call.
   bool takes(const Args& args) {
-    if (report_.backend == "original") return true;
-    const ScopedPolicy policy(only(Args::kOp.name, report_.backend));
-    std::optional<DeviceCall<Args>> there;
-    if (!options_.device.is_cpu()) there.emplace(args, options_.device);
-    const Args& asked = there ? there->args() : args;
-    for (const Explanation::Row& row : explain(Args::kOp.name, Args::kOp.backward, asked).rows) {
-      if (row.name != report_.backend) continue;
-      has_function_ = has_function_ || row.state != "not_implemented";
-      return row.state == "selected";
+    const Answer said = ask(args);
+    has_function_ = has_function_ || (said.state != "not_implemented" && said.state != "absent");
+    return said.takes();
+  }
+
+  /// Why a backend takes no call here though it takes some on another kind of device; empty when it takes
+  /// none there, either.
+  std::string service_elsewhere() const {
+    const std::optional<Device> other = other_device(options_.device);
+    if (!other) return "";
+    for (const Spec& spec : few_specs_of<Forward>()) {
+      const Call call(spec);
+      if (call.args.cu_seqlens.defined() || !answer(as_if_on(*other, call.args)).takes()) continue;
+      return "serves " + to_string(*other) + ": " + ask(call.args).reason;
     }
-    return false;
+    return "";
   }
 
   template <class Body>

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
 #include "fla/core/half.h"
 #include "fla/core/threads.h"
@@ -23,6 +22,7 @@
 #include "tools/conformance/nearest_call.h"
 #include "tools/conformance/op_specs.h"
 #include "tools/conformance/op_target.h"
+#include "tools/conformance/other_device.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/range_check.h"
 #include "tools/conformance/searched_recurrence.h"
@@ -78,22 +78,16 @@ struct Checks {
   /// Why a backend takes no call here though it takes some on another kind of device; empty when it takes
   /// none there, either.
   static std::string service_elsewhere(const Report& report, const Options& options) {
-    const Device other{options.device.is_cpu() ? DeviceType::cuda : DeviceType::cpu};
-    if (!other.is_cpu() && find_cuda_device(other) == nullptr) return "";
+    const std::optional<Device> other = other_device(options.device);
+    if (!other) return "";
     for (const Spec& spec : few_specs_of<Args>()) {
       const Case call = cases::make_case(spec);
       if (call.args.cu_seqlens.defined()) continue;
-      // Nobody reads what a verifier is asked about: no memory is needed there, and no CUDA in a child.
-      Args there = call.args;
-      for (const Argument& argument : Args::arguments()) {
-        if (!argument.is_tensor() || !argument.tensor(&there).defined()) continue;
-        TensorView& tensor = argument.tensor(static_cast<void*>(&there));
-        tensor = TensorView(tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides(), other);
-      }
+      const Args there = as_if_on(*other, call.args);
       for (const std::string_view function : Subject::kFunctions) {
-        if (!Subject{std::string(function), report.backend, other}.ask(there).takes()) continue;
+        if (!Subject{std::string(function), report.backend, *other}.ask(there).takes()) continue;
         const Subject here{std::string(function), report.backend, options.device};
-        return "serves " + to_string(other) + ": " + here.ask(call.args).reason;
+        return "serves " + to_string(*other) + ": " + here.ask(call.args).reason;
       }
     }
     return "";
