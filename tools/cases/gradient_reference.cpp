@@ -19,20 +19,44 @@ double dot(const Row& x, const Row& y) {
 
 /// S x, S [K, V].
 Row times(const Row& S, const Row& x) {
-  Row y(S.size() / x.size(), 0.0);
-  for (std::size_t i = 0; i < S.size(); ++i) y[i / x.size()] += S[i] * x[i % x.size()];
+  Row y(S.size() / x.size());
+  const double* of = S.data();
+  for (double& sum : y) {
+    for (const double value : x) sum += *of++ * value;
+  }
   return y;
 }
 /// S^T x
 Row transposed_times(const Row& S, const Row& x) {
-  const std::size_t V = S.size() / x.size();
-  Row y(V, 0.0);
-  for (std::size_t i = 0; i < S.size(); ++i) y[i % V] += S[i] * x[i / V];
+  Row y(S.size() / x.size());
+  const double* of = S.data();
+  for (const double value : x) {
+    for (double& sum : y) sum += *of++ * value;
+  }
   return y;
 }
 /// S += x y^T
 void add_outer(Row& S, const Row& x, const Row& y) {
-  for (std::size_t i = 0; i < S.size(); ++i) S[i] += x[i / y.size()] * y[i % y.size()];
+  double* of = S.data();
+  for (const double left : x) {
+    for (const double right : y) *of++ += left * right;
+  }
+}
+/// diag(x) S
+Row scaled_rows(const Row& x, Row S) {
+  double* of = S.data();
+  for (const double factor : x) {
+    for (std::size_t j = 0; j < S.size() / x.size(); ++j) *of++ *= factor;
+  }
+  return S;
+}
+/// The sums of the rows of A * B, [K, V].
+Row row_products(const Row& A, const Row& B, std::size_t K) {
+  Row sums(K);
+  for (std::size_t i = 0, at = 0; i < K; ++i) {
+    for (std::size_t j = 0; j < A.size() / K; ++j, ++at) sums[i] += A[at] * B[at];
+  }
+  return sums;
 }
 void add(Row& x, double factor, const Row& y) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += factor * y[i];
@@ -49,73 +73,100 @@ struct HeadGradients {
   Row state;
 };
 
+/// What the tokens after one leave for it: the gradients of the state, and with `normalize` of the sum of
+/// keys.
+struct Later {
+  Row dS, dkeys;
+};
+
+/// A token as it was on the way forward: the states before and after it, what it read, the keys so far.
+struct Passed {
+  const Token& token;
+  const Row &before, &after, &read, &keys;
+};
+
+/// The gradients of one token; `later` becomes what it leaves in its turn. `E`: scale times its row of do.
+Token token_gradients(const RecurrenceCall& call, const Passed& passed, Row E, Later& later) {
+  const auto& [token, before, after, read, keys] = passed;
+  auto& [dS, dkeys] = later;
+  const double scale = call.scale;
+  Token d;
+  d.q = times(after, E);
+  d.k.assign(token.k.size(), 0.0);
+  if (call.normalize) {
+    const double divisor = scale * dot(token.q, keys) + 1e-10;
+    E = scaled(1 / divisor, E);
+    const double ddivisor = -dot(token.q, d.q) / (divisor * divisor);
+    d.q = scaled(1 / divisor, d.q);
+    add(d.q, scale * ddivisor, keys);
+    add(dkeys, scale * ddivisor, token.q);
+    d.k = dkeys;
+  }
+  add_outer(dS, token.q, E);
+
+  Row decays = token.g;
+  for (double& g : decays) g = std::exp(g);
+  const Row decayed = scaled_rows(decays, before);
+  d.v = transposed_times(dS, token.k);
+  Row dread;
+  if (call.rule == Rule::delta) {
+    Row left = token.v;
+    add(left, -1, read);
+    add(d.k, token.beta, times(dS, left));
+    d.beta = dot(d.v, left);
+    d.v = scaled(token.beta, d.v);
+    add(d.k, -1, times(decayed, d.v));
+    add_outer(dS, token.k, scaled(-1, d.v));
+  } else {
+    add(d.k, 1, times(dS, token.v));
+  }
+  if (call.rule == Rule::low_rank) {
+    d.b = times(dS, read);
+    dread = transposed_times(dS, token.b);
+    d.a = times(before, dread);
+  }
+  d.g = row_products(dS, decayed, token.g.size());
+  dS = scaled_rows(decays, std::move(dS));
+  if (call.rule == Rule::low_rank) add_outer(dS, token.a, dread);
+  return d;
+}
+
 HeadGradients head_gradients(const BackwardCall& back, Index sequence, Index head) {
   const RecurrenceCall& call = back.call;
   const auto [batch, begin, end] = tokens(call, sequence);
+  // Of states, those that segments of tokens begin with are kept: all of them could be gigabytes.
+  constexpr std::size_t kSegment = 64;
   std::vector<Token> given;
-  std::vector<Row> states{starting_state(call, sequence, head)}, reads, keys;
-  Row sum(static_cast<std::size_t>(call.K), 0.0);
+  std::vector<Row> starts, keys;
+  Row state = starting_state(call, sequence, head), read, sum(static_cast<std::size_t>(call.K), 0.0);
   for (Index t = begin; t < end; ++t) {
+    if (given.size() % kSegment == 0) starts.push_back(state);
     given.push_back(token_of(call, back.pair, batch, t, head));
-    Row state = states.back(), read;
     step(call, given.back(), state, read);
     add(sum, 1, given.back().k);
-    states.push_back(state);
-    reads.push_back(read);
     keys.push_back(sum);
   }
 
   HeadGradients result{std::vector<Token>(given.size()), {}};
   RecurrenceCall upstream = call;
   upstream.initial_state = back.dht;
-  Row dS = starting_state(upstream, sequence, head);
-  Row dkeys(static_cast<std::size_t>(call.K), 0.0);
-  const double scale = call.scale;
-  for (std::size_t t = given.size(); t-- > 0;) {
-    const Token& token = given[t];
-    Token& d = result.tokens[t];
-    Row E = scaled(scale, row(back.do_, batch, begin + static_cast<Index>(t), head, call.V));
-    d.q = times(states[t + 1], E);
-    d.k.assign(token.k.size(), 0.0);
-    if (call.normalize) {
-      const double divisor = scale * dot(token.q, keys[t]) + 1e-10;
-      E = scaled(1 / divisor, E);
-      const double ddivisor = -dot(token.q, d.q) / (divisor * divisor);
-      d.q = scaled(1 / divisor, d.q);
-      add(d.q, scale * ddivisor, keys[t]);
-      add(dkeys, scale * ddivisor, token.q);
-      d.k = dkeys;
+  Later later{starting_state(upstream, sequence, head), Row(static_cast<std::size_t>(call.K), 0.0)};
+  std::vector<Row> states(kSegment + 1), reads(kSegment);
+  for (std::size_t segment = starts.size(); segment-- > 0;) {
+    const std::size_t first = segment * kSegment, count = std::min(kSegment, given.size() - first);
+    states[0] = starts[segment];
+    for (std::size_t i = 0; i < count; ++i) {
+      states[i + 1] = states[i];
+      step(call, given[first + i], states[i + 1], reads[i]);
     }
-    add_outer(dS, token.q, E);
-
-    Row decayed = states[t];
-    for (std::size_t i = 0; i < decayed.size(); ++i) decayed[i] *= std::exp(token.g[i / token.v.size()]);
-    d.v = transposed_times(dS, token.k);
-    Row dread;
-    if (call.rule == Rule::delta) {
-      Row left = token.v;
-      add(left, -1, reads[t]);
-      add(d.k, token.beta, times(dS, left));
-      d.beta = dot(d.v, left);
-      d.v = scaled(token.beta, d.v);
-      add(d.k, -1, times(decayed, d.v));
-      add_outer(dS, token.k, scaled(-1, d.v));
-    } else {
-      add(d.k, 1, times(dS, token.v));
+    for (std::size_t i = count; i-- > 0;) {
+      const std::size_t t = first + i;
+      const Row E = row(back.do_, batch, begin + static_cast<Index>(t), head, call.V);
+      result.tokens[t] = token_gradients(call, {given[t], states[i], states[i + 1], reads[i], keys[t]},
+                                         scaled(call.scale, E), later);
     }
-    if (call.rule == Rule::low_rank) {
-      d.b = times(dS, reads[t]);
-      dread = transposed_times(dS, token.b);
-      d.a = times(states[t], dread);
-    }
-    d.g.assign(token.g.size(), 0.0);
-    for (std::size_t i = 0; i < dS.size(); ++i) {
-      d.g[i / token.v.size()] += dS[i] * decayed[i];
-      dS[i] *= std::exp(token.g[i / token.v.size()]);
-    }
-    if (call.rule == Rule::low_rank) add_outer(dS, token.a, dread);
   }
-  result.state = dS;
+  result.state = later.dS;
   return result;
 }
 
