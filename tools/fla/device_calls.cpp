@@ -83,7 +83,7 @@ DeviceCalls<Args>::DeviceCalls(const CudaBenchRequest& request, const CudaCase& 
     for (Call& call : calls_) call.args.workspace = {workspace_.get(), bytes};
   }
   for (int i = 0; i < size(); ++i) reset(i);
-  make_samples();
+  if (!request.backward) make_samples();  // else nobody asks for these calls' errors
 }
 
 template <RecurrenceArgs Args>
@@ -162,7 +162,7 @@ typename DeviceCalls<Args>::Call DeviceCalls<Args>::make(std::uint64_t seed) {
       args.state_v_first ? std::vector<Index>{N, HV, V, K} : std::vector<Index>{N, HV, K, V};
   call.state = place(call, state, case_.state_dtype);
   args.final_state = call.state;
-  in_place_ = front_door(args) == Args::kOp.recurrent;
+  in_place_ = !request_.backward && front_door(args) == Args::kOp.recurrent;
   const Tensor initial = in_place_ ? call.state : place(call, state, case_.state_dtype);
   args.initial_state = initial;
   call.initial = args.initial_state;
@@ -307,6 +307,7 @@ BackwardDeviceCalls<Forward>::BackwardDeviceCalls(const CudaBenchRequest& reques
              "poisoning the workspace");
   for (Arguments& call : calls_) call.workspace = {workspace_.get(), bytes};
   for (int i = 0; i < size(); ++i) reset(i);
+  make_samples();
 }
 
 template <RecurrenceArgs Forward>
@@ -330,7 +331,7 @@ void BackwardDeviceCalls<Forward>::reset(int i) {
 
 template <RecurrenceArgs Forward>
 Tensor BackwardDeviceCalls<Forward>::bring(const Argument& of, const TensorView& tensor,
-                                           const Group& at) const {
+                                           const Sample& at) const {
   const std::string_view shape = of.shape.text;
   const Index head = at.key_head * at.group;
   Tensor here;
@@ -349,36 +350,56 @@ Tensor BackwardDeviceCalls<Forward>::bring(const Argument& of, const TensorView&
 }
 
 template <RecurrenceArgs Forward>
-double BackwardDeviceCalls<Forward>::error_of(const Group& group) const {
-  const Arguments& there = calls_.front();
-  Arguments here = there;
-  std::vector<Tensor> memory;
+typename BackwardDeviceCalls<Forward>::BroughtGroup BackwardDeviceCalls<Forward>::bring_group(
+    const Sample& sample) const {
+  BroughtGroup here{.args = calls_.front(), .memory = {}, .decays = {}};
   for (const Argument& argument : Arguments::arguments()) {
     if (!argument.is_tensor()) continue;
-    TensorView& tensor = argument.tensor(static_cast<void*>(&here));
+    TensorView& tensor = argument.tensor(static_cast<void*>(&here.args));
     const bool is_input = argument.kind == ArgumentKind::tensor && tensor.defined();
-    if (is_input) memory.push_back(bring(argument, tensor, group));
-    tensor = is_input ? memory.back().view() : TensorView();
+    if (is_input) here.memory.push_back(bring(argument, tensor, sample));
+    tensor = is_input ? here.memory.back().view() : TensorView();
   }
-  BackwardCall call = call_of(here, RecurrenceGradients{});
-  std::vector<float> decays;
-  if (call.call.gate_kind == GateKind::head &&
-      !call.call.g.data) {  // they depend on heads' indices, which are others here
-    const RecurrenceCall whole = call_of(there, RecurrenceGradients{}).call;
-    for (Index i = 0; i < group.group; ++i)
-      decays.push_back(head_decay(whole, group.key_head * group.group + i));
-    call.call.g = {.data = decays.data(), .head = 1};
-    call.call.head_gate = HeadGate::given;
+  const RecurrenceCall whole = call_of(calls_.front(), RecurrenceGradients{}).call;
+  if (whole.gate_kind == GateKind::head && !whole.g.data) {
+    for (Index i = 0; i < sample.group; ++i)
+      here.decays.push_back(head_decay(whole, sample.key_head * sample.group + i));
   }
-  const cases::GradientReference reference = cases::gradient_reference(call);
+  return here;
+}
+
+template <RecurrenceArgs Forward>
+void BackwardDeviceCalls<Forward>::make_samples() {
+  const Index H = case_.sizes[Axis::H],
+              N = case_.lengths.empty() ? case_.sizes[Axis::B] : static_cast<Index>(case_.lengths.size());
+  const Index group = case_.sizes[Axis::HV] / H;
+  samples_.push_back({tokens_of(case_, 0), 0, 0, group, {}});
+  if (N * H > 1) samples_.push_back({tokens_of(case_, N - 1), N - 1, H - 1, group, {}});
+  std::vector<BroughtGroup> groups;
+  for (const Sample& sample : samples_) groups.push_back(bring_group(sample));
+  parallel_for(static_cast<Index>(groups.size()), [&](Index s, int) {
+    const auto at = static_cast<std::size_t>(s);
+    BackwardCall call = call_of(groups[at].args, RecurrenceGradients{});
+    if (!groups[at].decays.empty()) {  // they depend on heads' indices, which are others here
+      call.call.g = {.data = groups[at].decays.data(), .head = 1};
+      call.call.head_gate = HeadGate::given;
+    }
+    samples_[at].expected = cases::gradient_reference(call);
+  });
+}
+
+template <RecurrenceArgs Forward>
+double BackwardDeviceCalls<Forward>::error_of(const Sample& sample) const {
+  const Arguments& there = calls_.front();
   const bool is_all = case_.lengths.size() <= 1 && case_.sizes[Axis::B] == 1;
   double worst = 0;
-#define FLA_INPUT(name)                                                                                   \
-  if constexpr (requires { there.d##name; }) {                                                            \
-    const Argument& of = *find_argument(Arguments::arguments(), "d" #name);                               \
-    const bool is_sum = of.shape.text.starts_with("HV"); /* over sequences */                             \
-    if (there.d##name.defined() && (is_all || !is_sum))                                                   \
-      worst = std::max(worst, cases::gradient_error(bring(of, there.d##name, group), reference.d##name)); \
+#define FLA_INPUT(name)                                                                                      \
+  if constexpr (requires { there.d##name; }) {                                                               \
+    const Argument& of = *find_argument(Arguments::arguments(), "d" #name);                                  \
+    const bool is_sum = of.shape.text.starts_with("HV"); /* over sequences */                                \
+    if (there.d##name.defined() && (is_all || !is_sum))                                                      \
+      worst =                                                                                                \
+          std::max(worst, cases::gradient_error(bring(of, there.d##name, sample), sample.expected.d##name)); \
   }
   FLA_RECURRENCE_INPUTS(FLA_INPUT)
 #undef FLA_INPUT
@@ -387,11 +408,8 @@ double BackwardDeviceCalls<Forward>::error_of(const Group& group) const {
 
 template <RecurrenceArgs Forward>
 DeviceErrors BackwardDeviceCalls<Forward>::errors() const {
-  const Index H = case_.sizes[Axis::H],
-              N = case_.lengths.empty() ? case_.sizes[Axis::B] : static_cast<Index>(case_.lengths.size());
-  const Index group = case_.sizes[Axis::HV] / H;
-  double worst = error_of({tokens_of(case_, 0), 0, 0, group});
-  if (N * H > 1) worst = std::max(worst, error_of({tokens_of(case_, N - 1), N - 1, H - 1, group}));
+  double worst = 0;
+  for (const Sample& sample : samples_) worst = std::max(worst, error_of(sample));
   return {worst, 0};
 }
 

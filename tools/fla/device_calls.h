@@ -30,7 +30,8 @@ Sequence tokens_of(const CudaCase& of, std::int64_t sequence);
 
 /// Calls of one shape on random tensors of their own, with memory for their results and one workspace for
 /// all: so many that together they are far larger than the device's cache. Short calls update their state in
-/// place, as decoding does. Everything is put on the one stream, which must outlive this.
+/// place, as decoding does, but for those that gradients are asked of. Everything is put on the one stream,
+/// which must outlive this.
 template <RecurrenceArgs Args>
 class DeviceCalls {
  public:
@@ -115,14 +116,23 @@ class BackwardDeviceCalls {
   DeviceErrors errors() const;
 
  private:
-  /// One key head of a sequence, and its value heads.
-  struct Group {
+  /// One key head of a sequence of call 0 and its value heads, and what the reference makes of them.
+  struct Sample {
     Sequence tokens;
     std::int64_t sequence, key_head, group;
+    cases::GradientReference expected;
+  };
+  /// A sample as a call of its own on the host.
+  struct BroughtGroup {
+    Arguments args;
+    std::vector<Tensor> memory;
+    std::vector<float> decays;  ///< of its value heads, where the call has no gate
   };
   TensorView place(std::span<const std::int64_t> shape, DType dtype);
-  Tensor bring(const Argument& of, const TensorView& tensor, const Group& group) const;
-  double error_of(const Group& group) const;
+  Tensor bring(const Argument& of, const TensorView& tensor, const Sample& sample) const;
+  BroughtGroup bring_group(const Sample& sample) const;
+  void make_samples();
+  double error_of(const Sample& sample) const;
 
   const CudaBenchRequest& request_;
   const CudaCase& case_;
@@ -132,6 +142,7 @@ class BackwardDeviceCalls {
   std::vector<Arguments> calls_;
   std::shared_ptr<void> workspace_;
   double bytes_ = 0;
+  std::vector<Sample> samples_;
 };
 
 }  // namespace fla::command
