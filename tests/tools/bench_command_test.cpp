@@ -83,8 +83,25 @@ TEST(BenchCommand, NamesTheOpsItKnows) {
   const Outcome outcome = fla({"bench", "nothing"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("op: expected one of kda, gated_delta_rule, "));
-  EXPECT_THAT(fla({"bench", "gla", "--suite", "peers", "--device", "cpu"}).err,
-              HasSubstr("suite: expected kda, whose peers have published times, got gla"));
+}
+
+TEST(BenchCommand, HasTheSuiteOfThoseCallsThatPeersHaveTimesOf) {
+  const auto refusal_of = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "bench");
+    words.insert(words.end(), {"--suite", "peers", "--device", "cuda:99"});
+    const Outcome outcome = fla(words);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  const std::string expected =
+      "fla: suite: expected kda, or gated_delta_rule with --backward, which peers have published times of, ";
+  EXPECT_EQ(refusal_of({"gla"}), expected + "got gla\n");
+  EXPECT_EQ(refusal_of({"gla", "--backward"}), expected + "got gla with --backward\n");
+  EXPECT_EQ(refusal_of({"gated_delta_rule"}), expected + "got gated_delta_rule\n");
+  EXPECT_EQ(refusal_of({"kda", "--backward", "--case", "prefill,decode"}),
+            "fla: case: expected prefill, whose gradients peers have published times of, got decode\n");
+  for (const char* op : {"kda", "gated_delta_rule"})
+    EXPECT_EQ(refusal_of({op, "--backward"}), "fla: device: " + absence_of_cuda_99() + "\n");
 }
 
 TEST(BenchCommand, ShowsNoProgressWithoutATerminal) { EXPECT_EQ(fla(small_run({})).err, ""); }

@@ -158,6 +158,32 @@ TEST_F(CudaCommand, BenchHasThePublishedTimesOfPeers) {
   EXPECT_THAT(fla(words).out, HasSubstr("The fastest backend of each case."));
 }
 
+TEST_F(CudaCommand, BenchHasThePublishedTimesOfPeersGradients) {
+  const Outcome outcome = fla({"bench", "gated_delta_rule", "--device", "cuda", "--suite", "peers",
+                               "--backward", "--reps", "1", "--backend", "original", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::set<std::string> cases;
+  const Json json = Json::parse(outcome.out);
+  for (const Json& row : json.at("rows")) {
+    cases.insert(row.at("case"));
+    EXPECT_EQ(row.at("function"), "chunk_gated_delta_rule_backward");
+    EXPECT_LE(row.at("error_o").get<double>(), 1.5e-2) << row;
+  }
+  EXPECT_EQ(cases, (std::set<std::string>{"B1 T8192 H16/32", "B1 T8192 H2/8"}));
+}
+
+/// The forward calls before them do not change what the backward ones are given.
+TEST_F(CudaCommand, BenchFindsTheGradientsOfSingleTokensRight) {
+  const Outcome outcome = fla({"bench", "kda", "--device", "cuda", "--backward", "--shape",
+                               "B=3,T=1,H=2,K=64", "--dtype", "f32", "--reps", "1", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  for (const Json& row : json.at("rows")) {
+    EXPECT_LE(row.at("error_o").get<double>(), 1e-4) << row;
+    EXPECT_EQ(row.at("state_in_place"), false);
+  }
+}
+
 TEST_F(CudaCommand, BenchPrintsWhereItRan) {
   const Outcome outcome = fla({"bench", "kda", "--device", "cuda", "--shape", "B=2,T=1,H=2,K=128", "--reps",
                                "1", "--backend", "original"});

@@ -171,10 +171,24 @@ auto print(const BenchOptions& options, const Request& request, Device device) {
   return report;
 }
 
+/// Throws InvalidArgument for a suite that has no calls.
+void refuse_suite_without_calls(const BenchOptions& options) {
+  if (options.suite.empty()) return;
+  const bool has_times = options.backward ? !peers_backward(options.op).empty() : options.op == "kda";
+  if (!has_times) {
+    throw InvalidArgument("suite",
+                          "expected kda, or gated_delta_rule with --backward, which peers have published "
+                          "times of, got " +
+                              options.op + (options.backward ? " with --backward" : ""));
+  }
+  if (options.backward && std::ranges::count(options.cases, "decode") > 0)
+    throw InvalidArgument("case",
+                          "expected prefill, whose gradients peers have published times of, got decode");
+}
+
 ExitCode bench(const BenchOptions& options) {
   cases::with_op(options.op, [](auto) {});
-  if (options.op != "kda" && !options.suite.empty())
-    throw InvalidArgument("suite", "expected kda, whose peers have published times, got " + options.op);
+  refuse_suite_without_calls(options);
   const Device device = parse_present_device(options.device);
   if (!options.html.empty()) cases::AtomicFile::check_writable(options.html);
   if (device.is_cpu()) {
