@@ -207,6 +207,30 @@ TEST(ConformanceOfGradients, CatchesABackendThatTakesNoCallOnAnyDevice) {
   EXPECT_THAT(report.failures, testing::ElementsAre(testing::MatchesRegex("took none of [0-9]+ calls")));
 }
 
+/// Has gradients alone.
+class GradientsAlone final : public fla::KdaBackend {
+ public:
+  fla::BackendInfo info() const override { return {.name = "gradients_alone"}; }
+  fla::RecurrenceGradients chunk_kda_backward(const fla::KdaBackwardArgs& args) override {
+    return fla::original::chunk_kda_backward(args);
+  }
+};
+
+TEST(ConformanceOfGradients, ABackendThatHasNothingElseIsNotHeldToCallsOfOtherFunctions) {
+  const auto backend = fla::register_backend("kda", std::make_unique<GradientsAlone>());
+  for (const conformance::Report& report : conformance::run_conformance("kda", "gradients_alone", {})) {
+    const bool checks_nothing = report.check == "refusals_have_reasons" ||
+                                report.check == "verifier_is_pure" || report.check == "checkpoints" ||
+                                report.check == "golden";
+    EXPECT_EQ(report.failures, std::vector<std::string>{}) << report.check;
+    if (report.check == "gradients") {
+      EXPECT_GT(report.calls, 0);
+    } else if (!checks_nothing) {
+      EXPECT_EQ(report.skipped, "has no chunk_kda and no fused_recurrent_kda") << report.check;
+    }
+  }
+}
+
 conformance::Report random_check_of(const Defect& defect) {
   const auto backend = fla::register_backend("kda", std::make_unique<Defective>(defect));
   return conformance::run_check("kda", "defective", "random", {});

@@ -75,19 +75,27 @@ struct Checks {
     }
   }
 
-  /// Why a backend takes no call here though it takes some on another kind of device; empty when it takes
-  /// none there, either.
-  static std::string service_elsewhere(const Report& report, const Options& options) {
+  /// Why a backend need not take a call here: it has none of these functions, or takes calls on another kind
+  /// of device. Empty when it has to.
+  static std::string excuse(const Report& report, const Options& options) {
+    const auto answer = [&](std::string_view function, Device device, const Args& args) {
+      return Subject{std::string(function), report.backend, device}.ask(args);
+    };
+    const std::vector<Spec> specs = few_specs_of<Args>();
+    const Case any = cases::make_case(specs.front());
+    if (std::ranges::all_of(Subject::kFunctions, [&](std::string_view function) {
+          return answer(function, options.device, any.args).state == "not_implemented";
+        }))
+      return "has no " + std::string(Args::kOp.chunk) + " and no " + std::string(Args::kOp.recurrent);
     const std::optional<Device> other = other_device(options.device);
     if (!other) return "";
-    for (const Spec& spec : few_specs_of<Args>()) {
+    for (const Spec& spec : specs) {
       const Case call = cases::make_case(spec);
       if (call.args.cu_seqlens.defined()) continue;
       const Args there = as_if_on(*other, call.args);
       for (const std::string_view function : Subject::kFunctions) {
-        if (!Subject{std::string(function), report.backend, *other}.ask(there).takes()) continue;
-        const Subject here{std::string(function), report.backend, options.device};
-        return "serves " + to_string(*other) + ": " + here.ask(call.args).reason;
+        if (!answer(function, *other, there).takes()) continue;
+        return "serves " + to_string(*other) + ": " + answer(function, options.device, call.args).reason;
       }
     }
     return "";
@@ -96,7 +104,7 @@ struct Checks {
   /// A backend that takes no call of a suite was not tested by it.
   static void expect_some_calls(Report& report, const Options& options) {
     if (report.calls > 0) return;
-    report.skipped = service_elsewhere(report, options);
+    report.skipped = excuse(report, options);
     if (report.skipped.empty())
       report.failures.push_back("took none of " + std::to_string(report.refused) + " calls");
   }
@@ -156,7 +164,7 @@ struct Checks {
       });
     }
     if (report.calls > 0) return;
-    report.skipped = service_elsewhere(report, options);
+    report.skipped = excuse(report, options);
     if (report.skipped.empty()) report.not_shown.emplace_back("takes none of the golden cases");
   }
 
