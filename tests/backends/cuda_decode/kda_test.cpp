@@ -46,11 +46,9 @@ KdaResult decoded(const KdaArgs& host, DeviceIndices indices = DeviceIndices::on
 class CudaDecode : public fla_test::GpuTest {};
 
 TEST_F(CudaDecode, IsAskedFirst) {
-  const fla::Explanation explanation =
-      fla::explain("kda", "fused_recurrent_kda", fla_test::DecodeCall().args);
-  EXPECT_EQ(explanation.selected, "cuda_decode");
-  EXPECT_EQ(explanation.rows.at(0).name, "cuda_decode");
-  EXPECT_EQ(explanation.rows.at(0).priority, 2);
+  const fla_test::DecodeCall call;
+  EXPECT_EQ(fla::explain("kda", "fused_recurrent_kda", call.args).selected, "cuda_decode");
+  EXPECT_EQ(row_of(call.args).priority, 2);
 }
 
 TEST_F(CudaDecode, RefusesWithItsReasonThroughThePublicFunction) {
