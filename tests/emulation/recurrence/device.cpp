@@ -3,7 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-alignas(16) constinit thread_local char fla::cuda::shared[kSharedBytes];
+alignas(1024) constinit thread_local char fla::cuda::shared[kSharedBytes];
+namespace fla::cuda_backward {  // whose kernels declare it in their own namespace
+extern constinit thread_local char shared[] __attribute__((alias("_ZN3fla4cuda6sharedE")));
+}
 
 void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 ||
@@ -16,7 +19,10 @@ void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
 
 namespace fla::cuda {
 
+dim3 grid_size;
+
 void run_grid(std::int64_t blocks, int threads, const std::function<void()>& body) {
+  grid_size.x = static_cast<unsigned>(blocks);
   emulation::block::run_grid(blocks, threads, {reinterpret_cast<unsigned char*>(shared), kSharedBytes}, body);
 }
 
@@ -36,6 +42,71 @@ void mma_tf32(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a
     }
     d[i] = static_cast<float>(sum);
   }
+}
+
+template <class T>
+std::uint32_t pack(float x, float y) {
+  return std::bit_cast<std::uint16_t>(from_float<T>(x)) |
+         std::uint32_t{std::bit_cast<std::uint16_t>(from_float<T>(y))} << 16;
+}
+std::uint32_t pack_f16(float x, float y) { return pack<f16>(x, y); }
+std::uint32_t pack_bf16(float x, float y) { return pack<bf16>(x, y); }
+
+float2 unpack_f16(std::uint32_t word) {
+  const auto number = [](std::uint32_t bits) {
+    return to_float(std::bit_cast<f16>(static_cast<std::uint16_t>(bits)));
+  };
+  return {number(word & 0xffff), number(word >> 16)};
+}
+
+std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y) {
+  const float2 a = unpack_f16(x), b = unpack_f16(y);
+  return pack_f16(a.x * b.x, a.y * b.y);
+}
+
+void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+             std::uint32_t b0, std::uint32_t b1) {
+  const emulation::block::WarpExchange brought({a0, a1, a2, a3, b0, b1});
+  const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
+  float left[2][16], right[2][16];
+  for (int k = 0; k < 16; k += 2) {
+    const auto put = [&](float(&row)[16], int lane, int word) {
+      const float2 x = unpack_f16(brought[lane][static_cast<std::size_t>(word)]);
+      row[k] = x.x, row[k + 1] = x.y;
+    };
+    const int lane = k % 8 / 2, upper = k / 8;
+    for (int i = 0; i < 2; ++i) {
+      put(left[i], 4 * g + lane, i + 2 * upper);
+      put(right[i], 4 * (2 * p + i) + lane, 4 + upper);
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    double sum = static_cast<double>(d[i]);
+    for (int k = 0; k < 16; ++k)
+      sum += static_cast<double>(left[i / 2][k]) * static_cast<double>(right[i % 2][k]);
+    d[i] = static_cast<float>(sum);
+  }
+}
+
+uint4 load_matrices(SharedAddress row, bool transposed) {
+  const char* const begin = shared;
+  const std::uintptr_t at = row - shared_address(begin);
+  if (at % 16 != 0 || at >= kSharedBytes) {
+    std::fprintf(stderr, "rows of matrices are not aligned, or not in shared memory\n");
+    std::abort();
+  }
+  const emulation::block::WarpExchange brought({static_cast<std::uint32_t>(at)});
+  const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
+  const auto number = [&](int matrix, int at_row, int column) {
+    return std::uint32_t{
+        reinterpret_cast<const std::uint16_t*>(begin + brought[8 * matrix + at_row][0])[column]};
+  };
+  std::uint32_t words[4];
+  for (int m = 0; m < 4; ++m) {
+    words[m] = transposed ? number(m, 2 * p, g) | number(m, 2 * p + 1, g) << 16
+                          : number(m, g, 2 * p) | number(m, g, 2 * p + 1) << 16;
+  }
+  return {words[0], words[1], words[2], words[3]};
 }
 
 }  // namespace fla::cuda

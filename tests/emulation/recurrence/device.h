@@ -24,6 +24,7 @@
 #define __shared__ constinit thread_local  // one for all fibers: extern, or else static
 #define threadIdx fla::emulation::block::thread_index
 #define blockIdx fla::emulation::block::block_index
+#define gridDim fla::cuda::grid_size
 #define CUDART_NAN_F std::numeric_limits<float>::quiet_NaN()
 
 using cudaError_t = int;
@@ -80,7 +81,7 @@ namespace fla::emulation::block {
 inline int lane() { return thread_index.x % 32; }
 template <class T>
 T from_lane(T x, int lane) {
-  return std::bit_cast<T>(WarpExchange({std::bit_cast<std::uint32_t>(x)})[lane % 32][0]);
+  return std::bit_cast<T>(WarpExchange({std::bit_cast<std::uint32_t>(x)})[lane & 31][0]);
 }
 }  // namespace fla::emulation::block
 
@@ -100,6 +101,12 @@ inline unsigned __ballot_sync(unsigned, bool x) {
 }
 inline bool __any_sync(unsigned lanes, bool x) { return __ballot_sync(lanes, x) != 0; }
 
+inline std::uint32_t atomicMax(std::uint32_t* at, std::uint32_t x) {
+  const std::uint32_t before = *at;
+  *at = std::max(before, x);
+  return before;
+}
+
 // ---- Copies
 
 void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes);
@@ -113,14 +120,34 @@ namespace fla::cuda {
 void mma_tf32(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
               std::uint32_t b0, std::uint32_t b1);
 
+void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+             std::uint32_t b0, std::uint32_t b1);
+inline void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b0) {
+  mma_f16(d, a0, a1, 0, 0, b0, 0);
+}
+using SharedAddress = std::uintptr_t;
+inline SharedAddress shared_address(const void* place) { return reinterpret_cast<SharedAddress>(place); }
+uint4 load_matrices(SharedAddress row, bool transposed);
+template <bool transposed>
+uint4 load_matrices(SharedAddress row) {
+  return load_matrices(row, transposed);
+}
+std::uint32_t pack_f16(float x, float y);
+std::uint32_t pack_bf16(float x, float y);
+float2 unpack_f16(std::uint32_t word);
+std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y);
+
 inline float exp2_approximately(float x) {
   const float y = std::exp2(x);
   return y < std::numeric_limits<float>::min() ? 0 : y;
 }
 
-inline constexpr std::size_t kSharedBytes = 99 * 1024;  ///< of a block on sm_86 and sm_89
-extern constinit thread_local char shared[];            ///< as the kernels call it
+inline float reciprocal_approximately(float x) { return 1 / x; }
 
+inline constexpr std::size_t kSharedBytes = 227 * 1024;  ///< of a block on sm_90
+extern constinit thread_local char shared[];             ///< as the kernels call it
+
+extern dim3 grid_size;  ///< of the kernel that runs
 void run_grid(std::int64_t blocks, int threads, const std::function<void()>& body);
 
 template <class... Parameters, class... Arguments>

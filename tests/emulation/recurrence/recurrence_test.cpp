@@ -1,14 +1,13 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "fla/ops/recurrence/call_of.h"
 #include "fla/ops/recurrence/cuda/kernels.h"
 #include "tests/emulation/block.h"
+#include "tests/emulation/recurrence/poisoned.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/backward_case.h"
 #include "tools/cases/reference_of.h"
@@ -22,18 +21,8 @@ using fla::RecurrenceCall;
 using fla::RecurrenceResult;
 using fla::cases::DataKind;
 using fla::emulation::block::Schedule;
-
-/// Memory full of NaNs.
-auto workspace_of(std::size_t bytes) {
-  std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(256, (bytes + 256) / 256 * 256),
-                                                     std::free);
-  std::memset(memory.get(), 0xff, bytes);
-  return memory;
-}
-void poison(const fla::Tensor& tensor) {
-  if (tensor.defined())
-    std::memset(tensor.data(), 0xff, static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
-}
+using fla_test::poison;
+using fla_test::workspace_of;
 
 template <class Args, class Workspace, class Launch>
 RecurrenceResult run(const Args& args, Workspace&& workspace, Launch&& launch) {

@@ -322,6 +322,9 @@ __global__ void __launch_bounds__(kThreads)
     return chunk.batch * rows.batch + (chunk.first + t) * rows.token + head * rows.head +
            channel * rows.channel;
   };
+  const auto gate = [&](int t, int channel) {  // raw: what it is where it is given does not matter
+    return call.gate == Gate::given ? 0 : load(call.g.data, call.g.dtype, gate_at(call.g, t, channel));
+  };
   const float rate = gate_rate(call, head);
   if (call.gate_kind == GateKind::channel) {
     with_columns([&](float(&)[C], int channel, float(&dg)[C]) {
@@ -330,8 +333,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int t = 0; t < C; ++t) {
         if (t >= chunk.count || channel >= call.K) continue;
-        const float gradient =
-            go_through_gate(call, gate_at(call.g, t, channel), scale.y * dg[t], rate, bias, sums);
+        const float gradient = go_through_gate(call, gate(t, channel), scale.y * dg[t], rate, bias, sums);
         if (back.dg.data) store(back.dg.data, back.dg.dtype, gate_at(back.dg, t, channel), gradient);
       }
       parts[channel] = sums.offset, parts[KP + channel] = sums.rate;
@@ -353,7 +355,7 @@ __global__ void __launch_bounds__(kThreads)
     GateSums sums;
     if (t < chunk.count) {
       const float gradient =
-          go_through_gate(call, gate_at(call.g, t, 0), scale.y * sum, rate, gate_bias(call, head, 0), sums);
+          go_through_gate(call, gate(t, 0), scale.y * sum, rate, gate_bias(call, head, 0), sums);
       if (back.dg.data) store(back.dg.data, back.dg.dtype, gate_at(back.dg, t, 0), gradient);
     }
     memory.token_sums[0][t] = sums.offset, memory.token_sums[1][t] = sums.rate;

@@ -36,12 +36,13 @@ class BackwardLaunches {
         launch<chunk_gradients<KP, rule>, sizeof(GradientMemory<KP>)>(places_ * call_.HV, kThreads, back_,
                                                                       workspace_);
         if (asks_for_sums())
-          launch<add_parts<KP, rule>>(call_.HV, KP, back_, workspace_, places_, window == windows - 1);
+          launch<add_parts<KP>>(call_.HV, KP, call_.HV, workspace_.parts, workspace_.sums, places_,
+                                window == windows - 1);
       }
       store_all_rows();
     }
     if constexpr (!kLowRank) {
-      if (asks_for_sums()) launch<store_sums<KP, rule>>(call_.HV, KP, back_, workspace_);
+      if (asks_for_sums()) launch<store_sums<KP>>(call_.HV, KP, back_, workspace_.sums);
     }
     return error_;
   }

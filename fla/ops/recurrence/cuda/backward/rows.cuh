@@ -108,30 +108,29 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Adds the window's parts to the sums over tokens, in the order of its places. A block has a head, a thread
-/// a channel.
-template <int KP, Rule rule>
-__global__ void __launch_bounds__(KP) add_parts(const __grid_constant__ BackwardCall back,
-                                                const __grid_constant__ BackwardWorkspace<KP, rule> workspace,
-                                                std::int64_t places, bool first) {
+/// Adds the parts of `places` to the sums over tokens, in their order. A block has a head, a thread a
+/// channel.
+template <int KP>
+__global__ void __launch_bounds__(KP)
+    add_parts(int heads, const float* parts, double* sums, std::int64_t places, bool first) {
   const int head = blockIdx.x, channel = threadIdx.x;
 #pragma unroll
   for (int kind = 0; kind < 2; ++kind) {
-    double& sum = workspace.sums[(head * 2 + kind) * KP + channel];
+    double& sum = sums[(head * 2 + kind) * KP + channel];
     double x = first ? 0 : sum;
+#pragma unroll 8
     for (std::int64_t place = 0; place < places; ++place)
-      x += static_cast<double>(workspace.parts[((place * back.call.HV + head) * 2 + kind) * KP + channel]);
+      x += static_cast<double>(parts[((place * heads + head) * 2 + kind) * KP + channel]);
     sum = x;
   }
 }
 
-template <int KP, Rule rule>
+template <int KP>
 __global__ void __launch_bounds__(KP)
-    store_sums(const __grid_constant__ BackwardCall back,
-               const __grid_constant__ BackwardWorkspace<KP, rule> workspace) {
+    store_sums(const __grid_constant__ BackwardCall back, const double* all_sums) {
   const int head = blockIdx.x, channel = threadIdx.x;
   const bool by_channel = back.call.gate_kind == GateKind::channel;
-  const double* const sums = workspace.sums + std::int64_t{2} * head * KP;
+  const double* const sums = all_sums + std::int64_t{2} * head * KP;
   const auto put = [&](const Parameters& to, double x) {
     if (to.data) store(to.data, to.dtype, head * to.head + channel * to.channel, static_cast<float>(x));
   };

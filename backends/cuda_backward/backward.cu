@@ -1,0 +1,82 @@
+#include "backends/cuda_backward/backward.h"
+#include "backends/cuda_backward/carry.cuh"
+#include "backends/cuda_backward/gradients.cuh"
+#include "backends/cuda_backward/prepare.cuh"
+#include "backends/cuda_backward/scales.cuh"
+#include "fla/ops/common/cuda/launch.cuh"
+#include "fla/ops/recurrence/cuda/backward/rows.cuh"
+#include "fla/ops/recurrence/cuda/host_indices.cuh"
+
+namespace fla::cuda_backward {
+namespace {
+
+__global__ void __launch_bounds__(kBlockThreads) clear(std::uint32_t* words, std::int64_t count) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
+  if (i < count) words[i] = 0;
+}
+
+/// The launches of one call, one after another; none after one that failed.
+class Launches {
+ public:
+  Launches(const BackwardCall& back, char* memory, cudaStream_t stream)
+      : back_(back), call_(back.call), memory_(call_, memory), stream_(stream) {}
+
+  cudaError_t run() { return call_.gate_kind == GateKind::channel ? run<true>() : run<false>(); }
+
+ private:
+  template <bool by_channel>
+  cudaError_t run() {
+    const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
+    launch<clear>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads, memory_.largest, 2 * heads);
+    launch<prepare<by_channel>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
+    carry_states(heads * (call_.V / kCarryValues));
+    launch<gradients<by_channel>, sizeof(GradientMemory)>(chunks, kBlockThreads, back_, memory_);
+    if (call_.group > 1) {
+      for (const bool of_q : {true, false}) {
+        if ((of_q ? back_.dq : back_.dk).data)
+          launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_, of_q);
+      }
+    }
+    if (back_.dA_log.data || back_.ddt_bias.data) {
+      launch<add_parts<kHead>>(call_.HV, kHead, call_.HV, memory_.parts, memory_.sums, memory_.places, true);
+      launch<store_sums<kHead>>(call_.HV, kHead, back_, memory_.sums);
+    }
+    return error_;
+  }
+
+  void carry_states(std::int64_t blocks) {
+    constexpr int kForward = sizeof(CarryMemory<Direction::forward>),
+                  kBack = sizeof(CarryMemory<Direction::back>);
+    constexpr std::int64_t kFew = 132;  // multiprocessors: both directions have one each
+    if (2 * blocks <= kFew) return launch<carry_both, kBack>(2 * blocks, kCarryThreads, back_, memory_);
+    launch<carry<Direction::forward>, kForward>(blocks, kCarryThreads, back_, memory_);
+    launch<carry<Direction::back>, kBack>(blocks, kCarryThreads, back_, memory_);
+  }
+
+  template <auto kernel, int shared_bytes = 0, class... Arguments>
+  void launch(std::int64_t blocks, int threads, const Arguments&... arguments) {
+    if (error_ == cudaSuccess)
+      error_ = launch_blocks<kernel, shared_bytes>(blocks, threads, stream_, arguments...);
+  }
+
+  const BackwardCall& back_;
+  const RecurrenceCall& call_;
+  BackwardMemory memory_;
+  cudaStream_t stream_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+}  // namespace
+
+std::size_t workspace_bytes(const BackwardCall& back) {
+  return index_workspace(back.call) + BackwardMemory(back.call, nullptr).bytes;
+}
+
+cudaError_t launch(const BackwardCall& given, void* workspace, cudaStream_t stream) {
+  BackwardCall back = given;
+  if (const cudaError_t error = place_host_indices(back.call, workspace, stream); error != cudaSuccess)
+    return error;
+  return Launches(back, static_cast<char*>(workspace) + index_workspace(given.call), stream).run();
+}
+
+}  // namespace fla::cuda_backward

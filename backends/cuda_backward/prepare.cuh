@@ -1,0 +1,283 @@
+#pragma once
+
+#include "backends/cuda_backward/keys.cuh"
+#include "backends/cuda_backward/scales.cuh"
+
+/// The operators of one chunk and value head (workspace.cuh).
+///
+///     by channels   a warp has 16: k and q with the decays of every level; T2 against Kr, K~ and Q~
+///     pairs         a warp has a part of M and N, over all channels, a level or two at a time:
+///
+///          j  0      16     32     48
+///     i  0   | d    |                            32   8 warps, 16 x 16 of M or of N
+///       16   | 16   | d    |                     16   4 warps, 16 x 16 of M or of N
+///       32   | 32     32   | d    |              d    8 x 8 of level 8, and two of levels 4, 2, 1
+///       48   | 32     32   | 16   | d    |            and the diagonal: rows of q above rows of k
+///
+///     T             (I + diag(beta) N)^-1: 16 x 16 by substitution, a lane a column, in f32;
+///                   then -T22 L21 T11, of 16 and of 32
+namespace fla::cuda_backward {
+
+struct PrepareMemory {
+  union {
+    struct {
+      KeyMemory keys;
+      GateMemory gates;
+    };
+    struct {
+      KeyTile q, k;
+    } levels[2];
+  };
+  union {
+    struct {
+      PairTile M, N, L, T;
+    };
+    RowTile raw_gates;
+  };
+  float diagonal[4][16][17];  ///< L's blocks of 16
+  float beta[kTokens];
+  KeyNorms norms;
+
+  /// Numbers [i][j] and [i][j + 1].
+  __device__ void put_M(int i, int j, float x, float y) { M.pair(i, j) = pack_f16(x, y); }
+  __device__ void put_N(int i, int j, float x, float y) {
+    N.pair(i, j) = pack_f16(x, y);
+    L.pair(i, j) = pack_f16(weighted(beta[i], x), weighted(beta[i], y));
+  }
+};
+
+/// k and q with the decays of a level: decays(n, f) has those of tile n.
+template <class Decays>
+__device__ void put_level(const Keys& keys, PrepareMemory& memory, int place, Decays&& decays) {
+  auto& [q, k] = memory.levels[place];
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    Fragment f;
+    decays(n, f);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::uint32_t own = pack_f16(f[2 * r], f[2 * r + 1]);
+      const int row = keys.channel + g + 8 * r, column = 8 * n + 2 * p;
+      q.pair(row, column) = multiply_f16(keys.q.at[n][r], own);
+      k.pair(row, column) = multiply_f16(keys.k.at[n][r], own);
+    }
+  }
+}
+
+/// The warp's 16 x 16 of M or of N, from row i and column j.
+__device__ inline void pairs_of_16(PrepareMemory& memory, int place, bool of_M, int i, int j) {
+  const auto& [q, k] = memory.levels[place];
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  Fragment d[2] = {};
+#pragma unroll 4
+  for (int c = 0; c < kHead; c += 16)
+    multiply(d[0], d[1], left_of_transposed(of_M ? q : k, i, c), right(k, c, j));
+#pragma unroll
+  for (int n = 0; n < 2; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = i + g + 8 * r, column = j + 8 * n + 2 * p;
+      if (of_M)
+        memory.put_M(row, column, d[n][2 * r], d[n][2 * r + 1]);
+      else
+        memory.put_N(row, column, d[n][2 * r], d[n][2 * r + 1]);
+    }
+  }
+}
+
+/// The warp's 8 x 8 of M and of N, from row i and column j: M's row g is in the first two numbers, N's in the
+/// others.
+__device__ inline void pairs_of_8(const PrepareMemory& memory, int place, int i, int j, Fragment& d) {
+  const auto& [q, k] = memory.levels[place];
+#pragma unroll 4
+  for (int c = 0; c < kHead; c += 16) {
+    const uint4 a = left_of_both(q, k, i, c), b = right(k, c, j / 16 * 16);
+    mma_f16(d, a.x, a.y, a.z, a.w, j % 16 ? b.z : b.x, j % 16 ? b.w : b.y);
+  }
+}
+__device__ inline void put_8(PrepareMemory& memory, int i, int j, const Fragment& d) {
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  memory.put_M(i + g, j + 2 * p, d[0], d[1]);
+  memory.put_N(i + g, j + 2 * p, d[2], d[3]);
+#pragma unroll
+  for (int e = 0; e < 2; ++e)
+    memory.diagonal[i / 16][i % 16 + g][j % 16 + 2 * p + e] = weighted(memory.beta[i + g], d[2 + e]);
+}
+
+/// Adds what a level of fewer than 8 tokens has to the 8 x 8 on the diagonal.
+__device__ inline void add_level(const PrepareMemory& memory, int half, int place, int i, Fragment& sum) {
+  Fragment d = {};
+  pairs_of_8(memory, place, i, i, d);
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    const int column = 2 * p + e % 2;
+    const bool own =
+        half == 0 ? g == column && e < 2 : (g ^ column) < 2 * half && (g & half) && !(column & half);
+    sum[e] = own ? d[e] : sum[e];
+  }
+}
+
+__device__ inline void find_pairs(const Keys& keys, PrepareMemory& memory) {
+  const int warp = threadIdx.x / 32;
+  put_level(keys, memory, 0, [&](int n, Fragment& f) { keys.decays_to_boundary<32>(n, f); });
+  __syncthreads();
+  pairs_of_16(memory, 0, warp < 4, 32 + warp / 2 % 2 * 16, warp % 2 * 16);
+  __syncthreads();
+  put_level(keys, memory, 0, [&](int n, Fragment& f) { keys.decays_to_boundary<16>(n, f); });
+  put_level(keys, memory, 1, [&](int n, Fragment& f) { keys.decays_to_boundary<8>(n, f); });
+  __syncthreads();
+  if (warp < 4) {
+    pairs_of_16(memory, 0, warp < 2, warp % 2 * 32 + 16, warp % 2 * 32);
+  } else {
+    Fragment d = {};
+    pairs_of_8(memory, 1, (warp - 4) * 16 + 8, (warp - 4) * 16, d);
+    put_8(memory, (warp - 4) * 16 + 8, (warp - 4) * 16, d);
+  }
+  __syncthreads();
+  Fragment own = {};
+#pragma unroll 1
+  for (int half = 4; half >= 2; half /= 2)
+    put_level(keys, memory, half == 4 ? 0 : 1,
+              [&](int n, Fragment& f) { keys.decays_within_tile(half, n, f); });
+  __syncthreads();
+#pragma unroll 1
+  for (int half = 4; half >= 2; half /= 2) add_level(memory, half, half == 4 ? 0 : 1, 8 * warp, own);
+  __syncthreads();
+  put_level(keys, memory, 0, [&](int n, Fragment& f) { keys.decays_of_neighbours(n, f); });
+  put(keys.q, memory.levels[1].q, keys.channel);
+  put(keys.k, memory.levels[1].k, keys.channel);
+  __syncthreads();
+#pragma unroll 1
+  for (int half = 1; half >= 0; --half) add_level(memory, half, 1 - half, 8 * warp, own);
+  put_8(memory, 8 * warp, 8 * warp, own);
+}
+
+/// -x, as f16, to [row][column ..] of a tile.
+__device__ inline void put_negative(PairTile& tile, int row, int column, const Fragment& x) {
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) tile.pair(row + g + 8 * r, column + 2 * p) = pack_f16(-x[2 * r], -x[2 * r + 1]);
+}
+
+/// T's rows size .. 2 size - 1 from `base` on, 16 columns of them: T21 = -T22 (L21 T11). The transpose of L21
+/// T11, as it comes out of the tensor core, is a right operand.
+template <int size>
+__device__ void merge(PrepareMemory& memory, int base, int column) {
+  constexpr int kTiles = size / 8;
+  Fragment x[kTiles] = {};
+#pragma unroll
+  for (int k = base; k < base + size; k += 16) {
+    const uint4 a = left_of_transposed(memory.T, column, k);
+#pragma unroll
+    for (int n = 0; n < kTiles; n += 2)
+      multiply(x[n], x[n + 1], a, right_of_transposed(memory.L, k, base + size + 8 * n));
+  }
+#pragma unroll
+  for (int row = 0; row < size; row += 16) {
+    Fragment y[2] = {};
+#pragma unroll
+    for (int n = 0; n < kTiles; n += 2) {
+      const uint4 b{pack_f16(x[n][0], x[n][1]), pack_f16(x[n + 1][0], x[n + 1][1]),
+                    pack_f16(x[n][2], x[n][3]), pack_f16(x[n + 1][2], x[n + 1][3])};
+      multiply(y[0], y[1], left(memory.T, base + size + row, base + size + 8 * n), b);
+    }
+    put_negative(memory.T, base + size + row, column, y[0]);
+    put_negative(memory.T, base + size + row, column + 8, y[1]);
+  }
+}
+
+/// T2 in the place of T.
+__device__ inline void solve(PrepareMemory& memory) {
+  const int warp = threadIdx.x / 32;
+  if (warp < 2) {
+    const int block = threadIdx.x / 16, j = threadIdx.x % 16;
+    float x[16];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      x[i] = i == j ? 1 : 0;
+#pragma unroll
+      for (int m = 0; m < i; ++m) x[i] -= memory.diagonal[block][i][m] * x[m];
+      memory.T.at[PairTile::index(16 * block + i, 16 * block + j)] =
+          static_cast<std::uint16_t>(pack_f16(x[i], 0));
+    }
+  }
+  __syncthreads();
+  if (warp < 2) merge<16>(memory, 32 * warp, 32 * warp);
+  __syncthreads();
+  if (warp < 2) merge<32>(memory, 0, 16 * warp);
+  __syncthreads();
+#pragma unroll
+  for (int i = threadIdx.x; i < kTokens * kTokens / 2; i += kBlockThreads) {
+    const int row = i / 32, column = i % 32 * 2;
+    std::uint32_t& pair = memory.T.pair(row, column);
+    const float2 x = unpack_f16(pair);
+    pair = pack_f16(x.x * memory.beta[column], x.y * memory.beta[column + 1]);
+  }
+}
+
+/// Besides the operators, the largest numbers of the values (scales.cuh).
+template <bool by_channel>
+__global__ void __launch_bounds__(kBlockThreads, 2)
+    prepare(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
+  extern __shared__ __align__(1024) char shared[];
+  auto& memory = *reinterpret_cast<PrepareMemory*>(shared);
+  const RecurrenceCall& call = back.call;
+  if (blockIdx.x >= workspace.places * call.HV) return find_largest_of_states(back, workspace);
+  const ChunkOfBlock<kTokens> chunk(call, call.HV);
+  if (chunk.count == 0) return;
+  ChunkMemory& to = workspace.chunks[blockIdx.x];
+  const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
+  if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
+  const Keys keys(std::bool_constant<by_channel>{}, call, chunk.head, chunk.range(), memory.keys,
+                  memory.raw_gates, memory.gates, memory.norms, [] {});
+  find_largest_of_rows(back, workspace, chunk);
+  __syncthreads();
+  for (int i = threadIdx.x; i < 4 * kTokens * kTokens / 8; i += kBlockThreads)
+    *reinterpret_cast<uint4*>(memory.M.at + 8 * i) = {0, 0, 0, 0};  // M, N, L and T
+  find_pairs(keys, memory);
+  __syncthreads();
+  solve(memory);
+  __syncthreads();
+
+  const Packed front = keys.decays_from_front<true>(), K = keys.k * front;
+  put(K, to.Kt, keys.channel);
+  Slice x = {};
+  {
+    const Packed Kr = keys.k * keys.decays_to_back();
+    multiply<4>(
+        x, [&](int s) { return Kr.left(s); }, [&](int k, int n) { return right(memory.T, k, n); });
+    put(packed(x), to.Kh, keys.channel);
+  }
+  Slice w = {}, y = {};
+  multiply<4>(
+      w, [&](int s) { return K.left(s); }, [&](int k, int n) { return right_of_transposed(memory.T, k, n); });
+  const Packed W = packed(w);  // T2 K~
+  multiply<4>(
+      y, [&](int s) { return W.left(s); }, [&](int k, int n) { return right_of_transposed(memory.M, k, n); });
+  const Packed Q = keys.q * front;
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float2 q = unpack_f16(Q.at[n][r]);
+      y[n][2 * r] = q.x - y[n][2 * r], y[n][2 * r + 1] = q.y - y[n][2 * r + 1];
+    }
+  }
+  put(packed(y), to.Qh, keys.channel);
+  const int g = threadIdx.x % 32 / 4;
+  const float2 first = keys.first_decays();
+  if (threadIdx.x % 4 == 0) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      to.first[keys.channel + g + 8 * r] = r ? first.y : first.x;
+      to.gamma[keys.channel + g + 8 * r] = exp2_decay(keys.last[r]);
+    }
+  }
+  store_tile<kBlockThreads>(memory.M, to.M);
+  store_tile<kBlockThreads>(memory.N, to.N);
+  store_tile<kBlockThreads>(memory.T, to.T2);
+}
+
+}  // namespace fla::cuda_backward

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "backends/cuda_backward/workspace.cuh"
+
+namespace fla::cuda_backward {
+
+/// The largest absolute values of v and initial_state, of scale do and dht. A maximum is the same in every
+/// order.
+__device__ inline void see(float& largest, float x) { largest = fmaxf(largest, fabsf(x)); }
+__device__ inline void add_largest(const RecurrenceCall& call, const BackwardMemory& workspace,
+                                   std::int64_t n, int head, float (&most)[2]) {
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+#pragma unroll
+    for (int mask = 16; mask > 0; mask /= 2) see(most[which], __shfl_xor_sync(~0u, most[which], mask));
+    if (threadIdx.x % 32 == 0)
+      atomicMax(workspace.largest + (which * call.N + n) * call.HV + head, __float_as_uint(most[which]));
+  }
+}
+
+__device__ inline void find_largest_of_rows(const BackwardCall& back, const BackwardMemory& workspace,
+                                            const ChunkOfBlock<kTokens>& chunk) {
+  const RecurrenceCall& call = back.call;
+  constexpr int kPieces = kHead / 8, kEach = kTokens * kPieces / kBlockThreads;
+  float most[2] = {};
+  uint4 words[2][kEach];
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+    const Rows& rows = which ? back.do_ : call.v;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int at = i * kBlockThreads + static_cast<int>(threadIdx.x), t = at / kPieces,
+                v = at % kPieces * 8;
+      const std::int64_t from =
+          chunk.batch * rows.batch + (chunk.first + t) * rows.token + chunk.head * rows.head + v;
+      words[which][i] =
+          t < chunk.count && v < call.V
+              ? *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(rows.data) + from)
+              : uint4{0, 0, 0, 0};
+    }
+  }
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+    const Rows& rows = which ? back.do_ : call.v;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      for (const std::uint32_t word :
+           {words[which][i].x, words[which][i].y, words[which][i].z, words[which][i].w}) {
+        const float2 x = unpack(word, rows.dtype);
+        see(most[which], x.x), see(most[which], x.y);
+      }
+    }
+  }
+  most[1] *= fabsf(call.scale);
+  add_largest(call, workspace, chunk.n, chunk.head, most);
+}
+
+/// A block behind those of the chunks has the states of a sequence and head.
+__device__ inline void find_largest_of_states(const BackwardCall& back, const BackwardMemory& workspace) {
+  const RecurrenceCall& call = back.call;
+  const std::int64_t item = blockIdx.x - workspace.places * call.HV, n = item / call.HV;
+  const int head = static_cast<int>(item % call.HV);
+  float most[2] = {};
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+    const States& states = which ? back.dht : call.initial_state;
+    if (!states.data) continue;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < call.K * call.V; i += kBlockThreads)
+      see(most[which], load(states.data, states.dtype,
+                            states.offset(n, head) + i / call.V * states.key + i % call.V * states.value));
+  }
+  add_largest(call, workspace, n, head, most);
+}
+
+/// dq or dk of a chunk and a key head: the sum over its value heads, which left theirs in the workspace, in
+/// f16 and scaled. A thread has two channels of every fourth token.
+__global__ void __launch_bounds__(kBlockThreads)
+    add_groups(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace,
+               bool of_q) {
+  const RecurrenceCall& call = back.call;
+  const ChunkOfBlock<kTokens> chunk(call, call.HV / call.group);
+  const int channel = threadIdx.x % 64 * 2;
+  if (channel >= call.K) return;
+  const Rows& rows = of_q ? back.dq : back.dk;
+  for (int t = static_cast<int>(threadIdx.x) / 64; t < chunk.count; t += kBlockThreads / 64) {
+    float2 sum{};
+    for (int i = 0; i < call.group; ++i) {
+      const int head = chunk.head * call.group + i;
+      ChunkMemory& own = workspace.chunks[chunk.place * call.HV + head];
+      const Scales scales(call, workspace, chunk.n, head);
+      const float2 x = unpack_f16(reinterpret_cast<RowTile&>(of_q ? own.Kt : own.Qh).pair(t, channel));
+      sum.x += x.x * scales.gradients.up * scales.values.up;
+      sum.y += x.y * scales.gradients.up * scales.values.up;
+    }
+    const std::int64_t at = chunk.batch * rows.batch + (chunk.first + t) * rows.token +
+                            chunk.head * rows.head + channel * rows.channel;
+    store(rows.data, rows.dtype, at, sum.x);
+    store(rows.data, rows.dtype, at + rows.channel, sum.y);
+  }
+}
+
+}  // namespace fla::cuda_backward

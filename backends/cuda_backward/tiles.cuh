@@ -1,0 +1,221 @@
+#pragma once
+
+#include "fla/ops/common/cuda/copies.cuh"
+#include "fla/ops/common/cuda/instructions.cuh"
+#include "fla/ops/common/cuda/mma.cuh"
+#include "fla/ops/recurrence/cuda/chunk.cuh"
+#include "fla/ops/recurrence/cuda/tokens.cuh"
+
+/// The notation of all kernels here.
+///
+/// A chunk has 64 tokens, a head 128 channels and 128 values; what a call has less is zeros. All matrices are
+/// tiles of f16, whatever the inputs are, and all products are made by warps that have 16 rows of a result:
+///
+///     lane = 4 g + p        element i of tile n of a slice:   row g + 8 (i / 2), column 8 n + 2 p + i % 2
+///
+/// A slice of channels (or values) against tokens is its own left operand once it is packed: neighbouring
+/// tokens of a row lie in one word.
+namespace fla::cuda_backward {
+
+using namespace cuda;
+
+inline constexpr int kTokens = 64, kHead = 128, kBlockThreads = 256, kBlockWarps = kBlockThreads / 32;
+inline constexpr int kTokenTiles = kTokens / 8;
+
+/// Rows of f16 numbers, in the workspace or in shared memory. The 16-byte pieces of a row change places, by
+/// the row's number, so that a piece of each of 8 rows are in different banks.
+template <int rows, int columns>
+struct Tile {
+  alignas(256) std::uint16_t at[rows * columns];
+
+  __device__ static int index(int row, int column) {
+    const int turn = columns >= 64 ? row % 8 : row / 2 % 4;
+    return row * columns + (column / 8 ^ turn) * 8 + column % 8;
+  }
+  __device__ std::uint16_t* piece(int row, int column) { return at + index(row, column); }
+  __device__ const std::uint16_t* piece(int row, int column) const { return at + index(row, column); }
+
+  /// In shared memory, of [row + lane_row][column + lane_column], for rows and columns that are multiples of
+  /// 8 and 16 whatever the lane: one exclusive or once the lane's own place is known.
+  __device__ SharedAddress address(int row, int column, int lane_row, int lane_column) const {
+    return (shared_address(at + index(lane_row, lane_column)) ^ static_cast<SharedAddress>(column * 2)) +
+           static_cast<SharedAddress>(row * columns * 2);
+  }
+  __device__ std::uint32_t& pair(int row, int column) {
+    return *reinterpret_cast<std::uint32_t*>(at + index(row, column));
+  }
+};
+using KeyTile = Tile<kHead, kTokens>;  ///< channels (or values) x tokens
+using RowTile = Tile<kTokens, kHead>;  ///< tokens x channels (or values), as inputs lie in memory
+using PairTile = Tile<kTokens, kTokens>;
+using StateTile = Tile<kHead, kHead>;  ///< values x channels
+
+// ---- Operands from shared memory. Products A B of 16 rows; right operands for 16 columns, two words for
+// each 8.
+
+__device__ inline int lane_row() { return static_cast<int>(threadIdx.x) % 8; }
+__device__ inline int lane_second() { return static_cast<int>(threadIdx.x) / 8 % 2 * 8; }
+__device__ inline int lane_fourth() { return static_cast<int>(threadIdx.x) / 16 % 2 * 8; }
+
+/// A = X: rows from `row`, contracted from k.
+template <class X>
+__device__ uint4 left(const X& x, int row, int k) {
+  return load_matrices<false>(x.address(row, k, lane_row() + lane_second(), lane_fourth()));
+}
+/// A = X^T
+template <class X>
+__device__ uint4 left_of_transposed(const X& x, int row, int k) {
+  return load_matrices<true>(x.address(k, row, lane_row() + lane_fourth(), lane_second()));
+}
+/// A = X^T, 8 rows of it above the same 8 rows of Y^T.
+template <class X>
+__device__ uint4 left_of_both(const X& x, const X& y, int row, int k) {
+  const X& own = lane_second() ? y : x;
+  return load_matrices<true>(own.address(k, row, lane_row() + lane_fourth(), 0));
+}
+/// B = X: contracted from k, columns from n.
+template <class X>
+__device__ uint4 right(const X& x, int k, int n) {
+  return load_matrices<true>(x.address(k, n, lane_row() + lane_second(), lane_fourth()));
+}
+/// B = X^T
+template <class X>
+__device__ uint4 right_of_transposed(const X& x, int k, int n) {
+  return load_matrices<false>(x.address(n, k, lane_row() + lane_fourth(), lane_second()));
+}
+
+/// d and the next tile += A B, of 16 columns.
+__device__ inline void multiply(Fragment& d, Fragment& next, const uint4& a, const uint4& b) {
+  mma_f16(d, a.x, a.y, a.z, a.w, b.x, b.y);
+  mma_f16(next, a.x, a.y, a.z, a.w, b.z, b.w);
+}
+
+// ---- Slices of 16 rows against all tokens.
+
+using Slice = Fragment[kTokenTiles];
+
+/// A slice in f16.
+struct Packed {
+  std::uint32_t at[kTokenTiles][2];  ///< rows g and g + 8
+
+  /// As a left operand, contracted over tokens 16 step ...
+  __device__ uint4 left(int step) const {
+    return {at[2 * step][0], at[2 * step][1], at[2 * step + 1][0], at[2 * step + 1][1]};
+  }
+};
+
+__device__ inline Packed packed(const Slice& x) {
+  Packed y;
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    y.at[n][0] = pack_f16(x[n][0], x[n][1]);
+    y.at[n][1] = pack_f16(x[n][2], x[n][3]);
+  }
+  return y;
+}
+
+__device__ inline Packed operator*(const Packed& x, const Packed& y) {
+  Packed z;
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) z.at[n][r] = multiply_f16(x.at[n][r], y.at[n][r]);
+  }
+  return z;
+}
+
+/// Rows `row` .. of a tile.
+__device__ inline void put(const Packed& x, KeyTile& tile, int row) {
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) tile.pair(row + g + 8 * r, 8 * n + 2 * p) = x.at[n][r];
+  }
+}
+
+/// Where a right operand of 64 x 64 is not zero: the columns from a step's rows on, or up to them.
+enum class Triangle { none, from_step, to_step };
+
+/// d += A B, contracted over 16 `steps`: left(s) is A's columns 16 s .., right(k, n) is B from [k][n].
+template <int steps, Triangle triangle = Triangle::none, class Left, class Right>
+__device__ void multiply(Slice& d, Left&& left, Right&& right) {
+#pragma unroll
+  for (int s = 0; s < steps; ++s) {
+    const uint4 a = left(s);
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; n += 2) {
+      const bool zeros = triangle == Triangle::from_step ? n < 2 * s
+                         : triangle == Triangle::to_step ? n > 2 * s
+                                                         : false;
+      if (!zeros) multiply(d[n], d[n + 1], a, right(16 * s, 8 * n));
+    }
+  }
+}
+/// The same in few instructions, where a block runs them once: what counts then is that they have to be
+/// fetched.
+template <int steps, class Left, class Right>
+__device__ void multiply_rolled(Slice& d, Left&& left, Right&& right) {
+#pragma unroll 2
+  for (int s = 0; s < steps; ++s) {
+    const uint4 a = left(s);
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; n += 2) multiply(d[n], d[n + 1], a, right(16 * s, 8 * n));
+  }
+}
+
+/// Two numbers of an input of 16 bits.
+__device__ inline float2 unpack(std::uint32_t word, DType dtype) {
+  if (dtype == DType::f16) return unpack_f16(word);
+  return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
+}
+
+/// Rows of 16-bit inputs as they are; what is not there is zeros. All `threads` call this and wait for the
+/// copies.
+template <int threads, int columns>
+__device__ void copy_input(const Rows& rows, int head, int channel, int channels, const TokenRange& range,
+                           Tile<kTokens, columns>& tile) {
+  constexpr int kPieces = columns / 8,
+                kStep = threads / kPieces;  // tokens from one piece of a thread to the next
+  static_assert(threads % kPieces == 0 && kTokens % kStep == 0 && kStep % 8 == 0);
+  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
+  const std::uint16_t* from = static_cast<const std::uint16_t*>(rows.data) + range.batch * rows.batch +
+                              (range.first + first) * rows.token + head * rows.head + channel + c;
+  std::uint16_t* const to = tile.piece(first, c);
+  const int count = c < channels ? range.count : 0;
+#pragma unroll
+  for (int t = 0; t < kTokens; t += kStep, from += kStep * rows.token) {
+    if (first + t < count) {
+      __pipeline_memcpy_async(to + t * columns, from, 16);
+    } else {
+      *reinterpret_cast<uint4*>(to + t * columns) = {0, 0, 0, 0};
+    }
+  }
+}
+
+/// A tile from the workspace.
+template <int threads, int rows, int columns>
+__device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to) {
+  const int first = static_cast<int>(threadIdx.x) * 8;
+#pragma unroll
+  for (int at = 0; at < rows * columns; at += threads * 8)
+    __pipeline_memcpy_async(to.at + first + at, from.at + first + at, 16);
+}
+/// Zeros from row `first` on.
+template <int threads, int rows, int columns>
+__device__ void clear_rows(Tile<rows, columns>& tile, int first) {
+  for (int at = first * columns + static_cast<int>(threadIdx.x) * 8; at < rows * columns; at += threads * 8)
+    *reinterpret_cast<uint4*>(tile.at + at) = {0, 0, 0, 0};
+}
+
+/// A tile to the workspace.
+template <int threads, int rows, int columns>
+__device__ void store_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to) {
+#pragma unroll
+  for (int i = 0; i < rows * columns / 8 / threads; ++i) {
+    const int at = (i * threads + static_cast<int>(threadIdx.x)) * 8;
+    *reinterpret_cast<uint4*>(to.at + at) = *reinterpret_cast<const uint4*>(from.at + at);
+  }
+}
+
+}  // namespace fla::cuda_backward

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "backends/cuda_backward/tiles.cuh"
+#include "fla/ops/recurrence/cuda/pairs.cuh"
+
+/// The gradients of the delta rule in chunks of 64 tokens, on tensor cores, in f16 with sums in f32. With the
+/// operators of chunk.cuh, E = scale dO, Z = V - K~ S and dS' the gradient of the state that a chunk leaves,
+///
+///     U  = T2 Z              D  = Z - N U            what a token writes, without beta
+///     dU = M^T E + Kr dS'    dV = T2^T dU            dY = dU - N^T dV        dbeta_i = dY_i D_i
+///     dM = E U^T             dN = -dV U^T
+///     dQ~ = E S^T            dK~ = -dV S^T           dKr = U dS'^T
+///
+/// and the state and its gradient go through a chunk by operators that no value is part of:
+///
+///     K^ = T2^T Kr        S' = diag(gamma) S + K^^T (V - K~ S)
+///     Q^ = Q~ - M T2 K~   dS = diag(gamma) dS' + Q^^T E - K~^T K^ dS'
+///
+///     prepare                  operators, all chunks at once; the largest of v and of E
+///     carry                    S and dS' of every chunk: a block has 32 values of a head
+///     gradients                all chunks at once
+///     add_groups               dq and dk of heads that share keys
+///     add_parts, store_sums    dA_log and ddt_bias
+namespace fla::cuda_backward {
+
+/// What a chunk and value head has in the workspace.
+struct ChunkMemory {
+  KeyTile Kt;  ///< K~ / first; afterwards dq, tokens x channels, where key heads are shared
+  KeyTile Qh;  ///< Q^ / first; afterwards dk
+  KeyTile Kh;  ///< K^
+  PairTile M, N, T2;
+  StateTile S, dS;  ///< as the chunk begins; as it ends
+  float gamma[kHead];
+  float first[kHead];  ///< 2^G of the first token: what Kt and Qh have to be multiplied by
+};
+
+struct BackwardMemory {
+  ChunkMemory* chunks;     ///< [place][HV]
+  std::uint32_t* largest;  ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
+  float* parts;            ///< [place][HV][2][kHead], of `sums`
+  double* sums;            ///< [HV][2][kHead], over tokens: gradients of gates' offsets, and of their rates
+  std::int64_t places;
+  std::size_t bytes = 0;
+
+  BackwardMemory(const RecurrenceCall& call, char* memory) : places(chunk_places<kTokens>(call)) {
+    const auto next = [&]<class T>(T*& part, std::int64_t count) {
+      part = reinterpret_cast<T*>(memory + bytes);
+      bytes += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
+    };
+    next(chunks, places * call.HV);
+    next(largest, 2 * call.N * call.HV);
+    next(parts, 2 * places * call.HV * kHead);
+    next(sums, std::int64_t{2} * call.HV * kHead);
+  }
+};
+
+/// A power of two that brings the largest number near 1/16, and its inverse: sums of f16 products then have
+/// room to grow by 2^20, and what is 2^-20 of the largest still counts.
+struct Scale {
+  float down, up;
+
+  __device__ explicit Scale(std::uint32_t largest) {
+    const int exponent = min(max(static_cast<int>(largest >> 23) - 127, -126), 122) + 4;
+    const auto power = [](int e) { return __uint_as_float(static_cast<std::uint32_t>(127 + e) << 23); };
+    const bool any = largest != 0;
+    down = any ? power(-exponent) : 1, up = any ? power(exponent) : 1;
+  }
+};
+struct Scales {
+  Scale values, gradients;
+
+  __device__ Scales(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
+      : values(memory.largest[n * call.HV + head]),
+        gradients(memory.largest[(call.N + n) * call.HV + head]) {}
+};
+
+}  // namespace fla::cuda_backward
