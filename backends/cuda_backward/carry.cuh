@@ -85,7 +85,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       copy_tile<kCarryThreads>(kBack ? from.Kt : from.Kh, stage.B);
       if constexpr (kBack) copy_tile<kCarryThreads>(from.Qh, stage.Q);
       const std::int64_t t0 = sequence.begin + std::int64_t{chunk_of(i)} * kTokens;
-      copy_input<kCarryThreads>(
+      copy_input<kCarryThreads, kCarryValues>(
           rows, head, block_value, kCarryValues,
           {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows);
       if (const int at = threadIdx.x * 4; at < 2 * kHead)

@@ -50,7 +50,7 @@ struct GradientMemory {
       PairTile dM, dN;
     };
   };
-  RowTile raw_gates;
+  PlainRows raw_gates;
   KeyNorms norms;
   float by_warp[kBlockWarps][kTokens];  ///< what warps have of sums over values
   float whole[kHead];                   ///< what every token's dg has
@@ -523,15 +523,25 @@ __device__ inline void store_values(const Rows& rows, int head, int V, const Tok
   }
 }
 
-/// go_through_gate with FastSigmoid.
-__device__ inline float through_gate(const RecurrenceCall& call, float g, float gradient, float rate,
-                                     float bias, GateSums& sums) {
-  if (call.gate != Gate::bounded) return go_through_gate(call, g, gradient, rate, bias, sums);
-  const float in = g + bias;
-  gradient *= call.lower_bound * rate * FastSigmoid(rate * in).slope();
-  sums.rate += gradient * in;
-  sums.offset += gradient;
-  return gradient;
+/// Four threads have a token, eight channels at a time.
+__device__ inline void store_gates(const Rows& rows, int head, int K, const TokenRange& range,
+                                   const FloatTile& tile) {
+  const int t = threadIdx.x / 4;
+  if (t >= range.count) return;
+  const std::int64_t at = range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head;
+#pragma unroll 1
+  for (int c = static_cast<int>(threadIdx.x) % 4 * 8; c < K; c += 32) {
+    const float* const from = tile + t * kSliceRow + c;
+    const float4 lower = *reinterpret_cast<const float4*>(from),
+                 upper = *reinterpret_cast<const float4*>(from + 4);
+    const float x[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
+    if (is_16_bit(rows.dtype)) {
+      store_8(rows.data, rows.dtype, at + c, x);
+    } else {
+      float4* const to = reinterpret_cast<float4*>(static_cast<float*>(rows.data) + at + c);
+      to[0] = lower, to[1] = upper;
+    }
+  }
 }
 
 /// From terms to the gradients of log-decays, and of what these are made from. `parts`: [2][kHead], of this
@@ -547,7 +557,7 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
   const auto scaled = [&](float x) { return x * scales.gradients.up * scales.values.up; };
   if constexpr (by_channel) {
     const ChannelHalf own;
-    const int count = own.channel < call.K ? min(range.count - own.first, kTokens / 2) : 0;
+    const RawGates gates(call, head, range, memory.raw_gates, own);
     float* const terms = memory.terms + own.first * kSliceRow + own.channel;
     float sum = 0;
 #pragma unroll 8
@@ -557,13 +567,22 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
     const float others = memory.whole[own.channel] + (own.first == 0 ? memory.halves[own.channel] : 0);
     const float bias = gate_bias(call, head, own.channel);
     GateSums sums;
-    std::int64_t to = at(back.dg, own.first, own.channel);
+    if (call.gate == Gate::bounded) {  // the usual gate, in few instructions
+      const float slope = call.lower_bound * rate;
+#pragma unroll 4
+      for (int t = 0; t < kTokens / 2; ++t) {
+        const float in = gates[t] + bias,
+                    x = scaled(terms[t * kSliceRow] + others) * slope * FastSigmoid(rate * in).slope();
+        terms[t * kSliceRow] = x;
+        sums.offset += t < gates.count ? x : 0;
+        sums.rate += t < gates.count ? x * in : 0;
+      }
+    } else {
 #pragma unroll 1
-    for (int t = 0; t < count; ++t, to += back.dg.token) {
-      const float x =
-          through_gate(call, gate_at(call, head, range, memory.raw_gates, own.first + t, own.channel),
-                       scaled(terms[t * kSliceRow] + others), rate, bias, sums);
-      if (back.dg.data) store(back.dg.data, back.dg.dtype, to, x);
+      for (int t = 0; t < gates.count; ++t) {
+        float& term = terms[t * kSliceRow];
+        term = go_through_gate(call, gates[t], scaled(term + others), rate, bias, sums);
+      }
     }
     float* const of_first_half = memory.dq;  // written by now
     if (own.first == 0)
@@ -573,6 +592,7 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
       parts[own.channel] = of_first_half[own.channel] + sums.offset;
       parts[kHead + own.channel] = of_first_half[kHead + own.channel] + sums.rate;
     }
+    if (back.dg.data) store_gates(back.dg, head, call.K, range, memory.terms);
     return;
   }
   // One number a token: the sum over channels.

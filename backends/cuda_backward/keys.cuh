@@ -50,17 +50,29 @@ struct FastSigmoid {
   __device__ float slope() const { return power * inverse * inverse; }
 };
 
-/// A number of g as it comes; of a token that is not there, anything.
-__device__ inline float gate_at(const RecurrenceCall& call, int head, const TokenRange& range,
-                                const RowTile& raw, int t, int channel) {
-  const Rows& rows = call.g;
-  if (is_16_bit(rows.dtype)) return to_float(raw.at[RowTile::index(t, channel)], rows.dtype);
-  const bool there = t < range.count && channel < call.K;
-  return there ? static_cast<const float*>(
-                     rows.data)[range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head +
-                                channel * rows.channel]
-               : 0;
-}
+/// Numbers of g as they come, of a thread's channel; of tokens that are not there, anything.
+struct RawGates {
+  const std::uint16_t* narrow;  ///< in shared memory, of the first token
+  const float* wide;            ///< where the call has f32
+  std::int64_t step;
+  DType dtype;
+  int count;
+
+  __device__ RawGates(const RecurrenceCall& call, int head, const TokenRange& range, const PlainRows& rows,
+                      const ChannelHalf& own)
+      : narrow(rows.at + own.first * kHead + own.channel),
+        wide(static_cast<const float*>(call.g.data) + range.batch * call.g.batch +
+             (range.first + own.first) * call.g.token + head * call.g.head + own.channel * call.g.channel),
+        step(call.g.token),
+        dtype(call.g.dtype),
+        count(own.channel < call.K ? min(range.count - own.first, kTokens / 2) : 0) {}
+
+  __device__ float operator[](int t) const {
+    if (dtype == DType::bf16) return __uint_as_float(std::uint32_t{narrow[t * kHead]} << 16);
+    if (dtype == DType::f16) return to_float(narrow[t * kHead], DType::f16);
+    return t < count ? wide[t * step] : 0;
+  }
+};
 
 struct Keys {
   Packed q, k;    ///< normalized; without scale
@@ -72,7 +84,7 @@ struct Keys {
   /// comes, if it has 16 bits and a number a channel. more() copies other things on the way.
   template <bool by_channel, class More>
   __device__ Keys(std::bool_constant<by_channel>, const RecurrenceCall& call, int head,
-                  const TokenRange& range, KeyMemory& memory, RowTile& raw, GateMemory& gates,
+                  const TokenRange& range, KeyMemory& memory, PlainRows& raw, GateMemory& gates,
                   KeyNorms& norms, More&& more)
       : channel(static_cast<int>(threadIdx.x) / 32 * 16) {
     const int key_head = head / call.group;
@@ -168,31 +180,37 @@ struct Keys {
  private:
   /// Gates that have a number a channel.
   __device__ static void sum_gates(const RecurrenceCall& call, int head, const TokenRange& range,
-                                   const RowTile& raw, GateMemory& memory) {
+                                   const PlainRows& raw, GateMemory& memory) {
+    constexpr int kAtOnce = 4;
     const ChannelHalf own;
-    const float rate = gate_rate(call, head), bias_of_all = gate_bias(call, head, own.channel);
-    const float bias[2] = {bias_of_all, bias_of_all};
-    const int count = own.channel < call.K ? range.count - own.first : 0;
+    const RawGates gates(call, head, range, raw, own);
+    const float rate = gate_rate(call, head), offset = gate_bias(call, head, own.channel);
     float* const to = memory.G + own.first * kSliceRow + own.channel;
     float sum = 0;
+    const auto sum_all = [&](auto&& decays) {
 #pragma unroll 1
-    for (int t = 0; t < kTokens / 2; t += 2) {
-      float x[2];
+      for (int t = 0; t < kTokens / 2; t += kAtOnce) {
+        float x[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < 2; ++i) x[i] = gate_at(call, head, range, raw, own.first + t + i, own.channel);
-      if (call.gate == Gate::bounded) {
+        for (int i = 0; i < kAtOnce; ++i) x[i] = gates[t + i];
+        decays(x);
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          x[i] = call.lower_bound * kLog2e * FastSigmoid(rate * (x[i] + bias[i])).value();
-      } else {
-        log2_decays(call, rate, bias, x);
+        for (int i = 0; i < kAtOnce; ++i) {
+          const float gate = x[i] < kStrongest ? kStrongest : x[i];
+          sum += t + i < gates.count ? gate : 0;
+          to[(t + i) * kSliceRow] = sum;
+        }
       }
+    };
+    if (call.gate == Gate::bounded) {
+      const float bound = call.lower_bound * kLog2e;
+      sum_all([&](float(&x)[kAtOnce]) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float gate = x[i] < kStrongest ? kStrongest : x[i];
-        sum += t + i < count ? gate : 0;
-        to[(t + i) * kSliceRow] = sum;
-      }
+        for (float& each : x) each = bound * FastSigmoid(rate * (each + offset)).value();
+      });
+    } else {
+      const float bias[kAtOnce] = {offset, offset, offset, offset};
+      sum_all([&](float(&x)[kAtOnce]) { log2_decays(call, rate, bias, x); });
     }
     if (own.first == 0) memory.halves[own.channel] = sum;
   }

@@ -32,7 +32,7 @@ struct PrepareMemory {
     struct {
       PairTile M, N, L, T;
     };
-    RowTile raw_gates;
+    PlainRows raw_gates;
   };
   float diagonal[4][16][17];  ///< L's blocks of 16
   float beta[kTokens];

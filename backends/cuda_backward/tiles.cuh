@@ -48,6 +48,12 @@ struct Tile {
 using KeyTile = Tile<kHead, kTokens>;  ///< channels (or values) x tokens
 using RowTile = Tile<kTokens, kHead>;  ///< tokens x channels (or values), as inputs lie in memory
 using PairTile = Tile<kTokens, kTokens>;
+/// Rows in their order, for those that are read a number at a time.
+struct PlainRows {
+  alignas(16) std::uint16_t at[kTokens * kHead];
+
+  __device__ std::uint16_t* piece(int row, int column) { return at + row * kHead + column; }
+};
 using StateTile = Tile<kHead, kHead>;  ///< values x channels
 
 // ---- Operands from shared memory. Products A B of 16 rows; right operands for 16 columns, two words for
@@ -172,9 +178,9 @@ __device__ inline float2 unpack(std::uint32_t word, DType dtype) {
 
 /// Rows of 16-bit inputs as they are; what is not there is zeros. All `threads` call this and wait for the
 /// copies.
-template <int threads, int columns>
+template <int threads, int columns = kHead, class To>
 __device__ void copy_input(const Rows& rows, int head, int channel, int channels, const TokenRange& range,
-                           Tile<kTokens, columns>& tile) {
+                           To& tile) {
   constexpr int kPieces = columns / 8,
                 kStep = threads / kPieces;  // tokens from one piece of a thread to the next
   static_assert(threads % kPieces == 0 && kTokens % kStep == 0 && kStep % 8 == 0);

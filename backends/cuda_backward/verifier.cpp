@@ -48,6 +48,10 @@ Verdict verify(const recurrence::BackwardArguments& args, const CudaDevice* devi
   FLA_VERIFY(verify_rows("k", call.k, dtype));
   FLA_VERIFY(verify_rows("v", call.v, dtype));
   FLA_VERIFY(verify_rows("do", args.do_, dtype));
+  if (call.op.gate == GateKind::channel) {
+    FLA_VERIFY(verify_rows("g", call.g, call.g.dtype()));
+    if (args.dg.defined()) FLA_VERIFY(verify_rows("dg", args.dg, args.dg.dtype()));
+  }
   if (args.dq.defined()) FLA_VERIFY(verify_rows("dq", args.dq, dtype));
   if (args.dk.defined()) FLA_VERIFY(verify_rows("dk", args.dk, dtype));
   if (args.dv.defined()) FLA_VERIFY(verify_rows("dv", args.dv, dtype));

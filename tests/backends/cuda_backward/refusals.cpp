@@ -100,6 +100,12 @@ const std::vector<Refusal>& refusals() {
                "requires do in the dtype of q, bf16, got f32"),
       strided("TokensOfDoBetweenMultiplesOf8", &Args::do_, 1, 4 * 128 + 1,
               "requires strides that are multiples of 8 in do, got 513"),
+      moved("MisalignedG", &Args::g, 2, "requires g aligned to 16 bytes, got an address 2 bytes off"),
+      {"TokensOfDgBetweenMultiplesOf8",
+       [](GradientCall& call) {
+         call.args.dg = GradientCall::strided(call.tensor({2, 200, 4, 128}, DType::bf16), 1, 4 * 128 + 4);
+       },
+       "requires strides that are multiples of 8 in dg, got 516"},
       strided("BatchesOfDqBetweenMultiplesOf8", &Args::dq, 0, 200 * 2 * 128 + 4,
               "requires strides that are multiples of 8 in dq, got 51204"),
       moved("MisalignedDk", &Args::dk, 8, "requires dk aligned to 16 bytes, got an address 8 bytes off"),
@@ -133,9 +139,12 @@ const std::vector<Acceptance>& acceptances() {
        [](GradientCall& call) {
          call.args.initial_state = call.args.dht = call.tensor({2, 4, 128, 128}, DType::bf16);
        }},
-      {"AnyStridesOfGatesAndStates",
+      {"F32Gates",
        [](GradientCall& call) {
-         call.args.g = GradientCall::moved(GradientCall::strided(call.args.g, 1, 4 * 128 + 1), 2);
+         call.args.g = call.tensor({2, 200, 4, 128});
+       }},
+      {"AnyStridesOfBetaAndStates",
+       [](GradientCall& call) {
          call.args.beta = GradientCall::strided(call.args.beta, 1, 5);
          call.args.dht = GradientCall::moved(GradientCall::strided(call.args.dht, 2, 129), 4);
        }},
