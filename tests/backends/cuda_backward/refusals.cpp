@@ -101,11 +101,12 @@ const std::vector<Refusal>& refusals() {
       strided("TokensOfDoBetweenMultiplesOf8", &Args::do_, 1, 4 * 128 + 1,
               "requires strides that are multiples of 8 in do, got 513"),
       moved("MisalignedG", &Args::g, 2, "requires g aligned to 16 bytes, got an address 2 bytes off"),
-      {"TokensOfDgBetweenMultiplesOf8",
+      {"BatchesOfDgBetweenMultiplesOf8",
        [](GradientCall& call) {
-         call.args.dg = GradientCall::strided(call.tensor({2, 200, 4, 128}, DType::bf16), 1, 4 * 128 + 4);
+         call.args.dg =
+             GradientCall::strided(call.tensor({2, 200, 4, 128}, DType::bf16), 0, 200 * 4 * 128 + 4);
        },
-       "requires strides that are multiples of 8 in dg, got 516"},
+       "requires strides that are multiples of 8 in dg, got 102404"},
       strided("BatchesOfDqBetweenMultiplesOf8", &Args::dq, 0, 200 * 2 * 128 + 4,
               "requires strides that are multiples of 8 in dq, got 51204"),
       moved("MisalignedDk", &Args::dk, 8, "requires dk aligned to 16 bytes, got an address 8 bytes off"),
