@@ -89,7 +89,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
           rows, head, block_value, kCarryValues,
           {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows);
       if (const int at = threadIdx.x * 4; at < 2 * kHead)
-        __pipeline_memcpy_async(stage.gamma + at, from.gamma + at, 16);
+        __pipeline_memcpy_async(stage.gamma + at, from.factors[0] + at, 16);
     }
     __pipeline_commit();
   };

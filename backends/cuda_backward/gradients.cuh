@@ -626,14 +626,14 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   auto& memory = *reinterpret_cast<GradientMemory*>(shared);
   const RecurrenceCall& call = back.call;
   const ChunkOfBlock<kTokens> chunk(call, call.HV);
-  float* const parts = workspace.parts + std::int64_t{2} * blockIdx.x * kHead;
+  ChunkMemory& own = workspace.chunks[blockIdx.x];
+  float* const parts = own.factors[0];
   if (chunk.count == 0) {
     for (int i = threadIdx.x; i < 2 * kHead; i += kBlockThreads) parts[i] = 0;
     return;
   }
   const int head = chunk.head;
   const TokenRange range = chunk.range();
-  ChunkMemory& own = workspace.chunks[blockIdx.x];
   const Scales scales(call, workspace, chunk.n, head);
   const Keys keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
                   memory.gates, memory.norms, [&] {
@@ -645,11 +645,11 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
                     copy_input<kBlockThreads>(call.v, head, 0, call.V, range, memory.V);
                     copy_input<kBlockThreads>(back.do_, head, 0, call.V, range, memory.E);
                   });
-  // The gates' memory is free: all threads have taken theirs.
+  __syncthreads();  // the gates' memory becomes that of K and Kr
   put(keys.k * keys.decays_from_front<false>(), memory.K, keys.channel);
   put(keys.k * keys.decays_to_back(), memory.Kr, keys.channel);
   __pipeline_wait_prior(0);
-  if (call.V < kHead) {  // nothing was written there; these are the thread's own pieces
+  if (call.V < kHead) {  // carry has not written these
     clear_rows<kBlockThreads>(memory.S, call.V);
     clear_rows<kBlockThreads>(memory.dS, call.V);
   }

@@ -271,8 +271,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   if (threadIdx.x % 4 == 0) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      to.first[keys.channel + g + 8 * r] = r ? first.y : first.x;
-      to.gamma[keys.channel + g + 8 * r] = exp2_decay(keys.last[r]);
+      to.factors[1][keys.channel + g + 8 * r] = r ? first.y : first.x;
+      to.factors[0][keys.channel + g + 8 * r] = exp2_decay(keys.last[r]);
     }
   }
   store_tile<kBlockThreads>(memory.M, to.M);

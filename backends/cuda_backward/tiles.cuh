@@ -199,13 +199,14 @@ __device__ void copy_input(const Rows& rows, int head, int channel, int channels
   }
 }
 
-/// A tile from the workspace.
+/// The first `count` rows of a tile from the workspace.
 template <int threads, int rows, int columns>
-__device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to) {
+__device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to, int count = rows) {
   const int first = static_cast<int>(threadIdx.x) * 8;
 #pragma unroll
-  for (int at = 0; at < rows * columns; at += threads * 8)
-    __pipeline_memcpy_async(to.at + first + at, from.at + first + at, 16);
+  for (int at = 0; at < rows * columns; at += threads * 8) {
+    if (first + at < count * columns) __pipeline_memcpy_async(to.at + first + at, from.at + first + at, 16);
+  }
 }
 /// Zeros from row `first` on.
 template <int threads, int rows, int columns>

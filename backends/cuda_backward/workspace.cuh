@@ -30,15 +30,15 @@ struct ChunkMemory {
   KeyTile Kh;  ///< K^
   PairTile M, N, T2;
   StateTile S, dS;  ///< as the chunk begins; as it ends
-  float gamma[kHead];
-  float first[kHead];  ///< 2^G of the first token: what Kt and Qh have to be multiplied by
+  /// gamma, and 2^G of the first token, which Kt and Qh have to be multiplied by; afterwards parts of sums
+  /// over tokens: gradients of gates' offsets, and of their rates.
+  float factors[2][kHead];
 };
 
 struct BackwardMemory {
   ChunkMemory* chunks;     ///< [place][HV]
   std::uint32_t* largest;  ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
-  float* parts;            ///< [place][HV][2][kHead], of `sums`
-  double* sums;            ///< [HV][2][kHead], over tokens: gradients of gates' offsets, and of their rates
+  double* sums;            ///< [HV][2][kHead], of the chunks' parts
   std::int64_t places;
   std::size_t bytes = 0;
 
@@ -49,7 +49,6 @@ struct BackwardMemory {
     };
     next(chunks, places * call.HV);
     next(largest, 2 * call.N * call.HV);
-    next(parts, 2 * places * call.HV * kHead);
     next(sums, std::int64_t{2} * call.HV * kHead);
   }
 };

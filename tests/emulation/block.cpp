@@ -61,7 +61,9 @@ int turn_of(int i, int count, int phase) {
   switch (schedule.order) {
     case Schedule::Order::backwards: return count - 1 - i;
     case Schedule::Order::rotating: return (i + 37 * phase) % count;
-    case Schedule::Order::forwards: break;
+    case Schedule::Order::last_warp_first: return count - kWarp - i / kWarp * kWarp + i % kWarp;
+    case Schedule::Order::forwards:
+    case Schedule::Order::first_warp_first: break;
   }
   return i;
 }
@@ -72,6 +74,24 @@ bool all_are(int first, int count, State state) {
 }
 void release(int first, int count) {
   for (int i = first; i < first + count; ++i) thread_at(i).state = State::ready;
+}
+
+/// Runs those of turns first .. first + size - 1 that are ready, until each has to wait; whether any was.
+bool run_ready(int first, int size, int phase) {
+  bool moved = false;
+  for (int i = first; i < first + size; ++i) {
+    thread_index.x = turn_of(i, running, phase);
+    if (current().state != State::ready) continue;
+    Fiber::switch_to(scheduler, *current().fiber);
+    moved = true;
+  }
+  return moved;
+}
+
+void release_warps() {
+  for (int first = 0; first + kWarp <= running; first += kWarp) {
+    if (all_are(first, kWarp, State::in_warp)) release(first, kWarp);
+  }
 }
 
 void run_block(int count) {
@@ -88,16 +108,15 @@ void run_block(int count) {
   }
   for (int phase = 0; !all_are(0, count, State::done); ++phase) {
     bool moved = false;
-    for (int i = 0; i < count; ++i) {
-      thread_index.x = turn_of(i, count, phase);
-      if (current().state != State::ready) continue;
-      Fiber::switch_to(scheduler, *current().fiber);
-      moved = true;
+    if (schedule.warp_by_warp() && count % kWarp == 0) {
+      for (int first = 0; first < count; first += kWarp) {
+        for (; run_ready(first, kWarp, phase); moved = true) release_warps();
+      }
+    } else {
+      moved = run_ready(0, count, phase);
     }
     if (all_are(0, count, State::at_barrier)) release(0, count);
-    for (int first = 0; first + kWarp <= count; first += kWarp) {
-      if (all_are(first, kWarp, State::in_warp)) release(first, kWarp);
-    }
+    release_warps();
     if (moved) continue;
     std::fprintf(
         stderr,

@@ -19,8 +19,16 @@ extern Index thread_index, block_index;
 /// In which order threads run between two barriers, and when copies to shared memory arrive: with neither may
 /// results change.
 struct Schedule {
-  enum class Order : std::uint8_t { forwards, backwards, rotating } order = Order::forwards;
+  enum class Order : std::uint8_t {
+    forwards,  ///< each thread until it has to wait, for its warp or for the block
+    backwards,
+    rotating,
+    first_warp_first,  ///< each warp until it has to wait for the block
+    last_warp_first,
+  } order = Order::forwards;
   bool late_copies = false;  ///< when they are waited for, not before
+
+  bool warp_by_warp() const { return order == Order::first_warp_first || order == Order::last_warp_first; }
 };
 void set_schedule(const Schedule& schedule);
 

@@ -120,7 +120,9 @@ TYPED_TEST(EmulatedCudaBackward, HasTheSameBitsInOtherOrdersOfThreadsAndWithLate
   const fla::cases::BackwardCase<TypeParam> call(spec);
   const auto expected = fla::cases::named_gradients(run(call.args));
   for (const Schedule& schedule : {Schedule{.order = Schedule::Order::backwards, .late_copies = true},
-                                   Schedule{.order = Schedule::Order::rotating}}) {
+                                   Schedule{.order = Schedule::Order::rotating},
+                                   Schedule{.order = Schedule::Order::first_warp_first, .late_copies = true},
+                                   Schedule{.order = Schedule::Order::last_warp_first}}) {
     fla::emulation::block::set_schedule(schedule);
     const auto gradients = fla::cases::named_gradients(run(call.args));
     for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -171,8 +171,11 @@ TYPED_TEST(EmulatedRecurrence, GradientsHaveTheSameBitsInWindowsOrdersOfThreadsA
   for (const std::int64_t window : {1, 64, 96}) expect_same(run_back(call.args, window), " in windows");
   fla::emulation::block::set_schedule({.order = Schedule::Order::backwards, .late_copies = true});
   expect_same(run_back(call.args), " backwards");
-  fla::emulation::block::set_schedule({.order = Schedule::Order::rotating});
-  expect_same(run_back(call.args), " rotating");
+  for (const auto order :
+       {Schedule::Order::rotating, Schedule::Order::first_warp_first, Schedule::Order::last_warp_first}) {
+    fla::emulation::block::set_schedule({.order = order});
+    expect_same(run_back(call.args), " in order " + std::to_string(static_cast<int>(order)));
+  }
 }
 
 TYPED_TEST(EmulatedRecurrence, ValueGradientsHaveTheSameBitsAlone) {

@@ -108,11 +108,11 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Adds the parts of `places` to the sums over tokens, in their order. A block has a head, a thread a
-/// channel.
+/// Adds the parts of `places`, [2][KP] of each head, `stride` floats from one head's to the next one's, to
+/// the sums over tokens, in their order. A block has a head, a thread a channel.
 template <int KP>
-__global__ void __launch_bounds__(KP)
-    add_parts(int heads, const float* parts, double* sums, std::int64_t places, bool first) {
+__global__ void __launch_bounds__(KP) add_parts(int heads, const float* parts, std::int64_t stride,
+                                                double* sums, std::int64_t places, bool first) {
   const int head = blockIdx.x, channel = threadIdx.x;
 #pragma unroll
   for (int kind = 0; kind < 2; ++kind) {
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(KP)
     double x = first ? 0 : sum;
 #pragma unroll 8
     for (std::int64_t place = 0; place < places; ++place)
-      x += static_cast<double>(parts[((place * heads + head) * 2 + kind) * KP + channel]);
+      x += static_cast<double>(parts[(place * heads + head) * stride + kind * KP + channel]);
     sum = x;
   }
 }
