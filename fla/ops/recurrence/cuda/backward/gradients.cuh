@@ -328,12 +328,18 @@ __global__ void __launch_bounds__(kThreads)
   const float rate = gate_rate(call, head);
   if (call.gate_kind == GateKind::channel) {
     with_columns([&](float(&)[C], int channel, float(&dg)[C]) {
-      const float bias = gate_bias(call, head, channel);
-      GateSums sums;
+      // A loop, by way of the thread's own column in shared memory: unrolled, the kernel would have more
+      // instructions than the caches hold.
+      float* const column = memory.keys.factor + channel;
 #pragma unroll
-      for (int t = 0; t < C; ++t) {
-        if (t >= chunk.count || channel >= call.K) continue;
-        const float gradient = go_through_gate(call, gate(t, channel), scale.y * dg[t], rate, bias, sums);
+      for (int t = 0; t < C; ++t) column[t * kRow<KP>] = dg[t];
+      const float bias = gate_bias(call, head, channel);
+      const int count = channel < call.K ? chunk.count : 0;
+      GateSums sums;
+#pragma unroll 4
+      for (int t = 0; t < count; ++t) {
+        const float gradient =
+            go_through_gate(call, gate(t, channel), scale.y * column[t * kRow<KP>], rate, bias, sums);
         if (back.dg.data) store(back.dg.data, back.dg.dtype, gate_at(back.dg, t, channel), gradient);
       }
       parts[channel] = sums.offset, parts[KP + channel] = sums.rate;
