@@ -137,3 +137,54 @@ def test_A_log_of_any_shape_is_compiled_too():
     )
     expected = fla_cpp.chunk_kda(*call, A_log=A_log, use_gate_in_kernel=True)[0]
     assert torch.equal(function(A_log.reshape(1, 1, 2, 1)), expected)
+
+
+def call_of(op):
+    q, k, v = (torch.randn(1, 40, 2, 16) for _ in range(3))
+    call = {"q": q, "k": torch.nn.functional.normalize(k, dim=-1), "v": v}
+    if op in ("gated_delta_rule", "simple_gla"):
+        call["g"] = -torch.rand(1, 40, 2)
+    if op == "gla":
+        call["g"] = -torch.rand(1, 40, 2, 16)
+    if op in ("gated_delta_rule", "delta_rule"):
+        call["beta"] = torch.rand(1, 40, 2)
+    if op == "iplr_delta_rule":
+        call |= {"a": -call["k"], "b": call["k"] * 0.5}
+    if op == "lightning_attn":
+        call |= {"layer_idx": 1, "num_layers": 4}
+    return call
+
+
+@pytest.mark.parametrize(
+    "op", ["gated_delta_rule", "delta_rule", "simple_gla", "retention", "lightning_attn", "iplr_delta_rule"]
+)
+def test_sizes_of_chunks_change_nothing(op):
+    function, call = getattr(fla_cpp, f"chunk_{op}"), call_of(op)
+    assert torch.equal(function(**call, chunk_size=16)[0], function(**call)[0])
+    if op.endswith("delta_rule") and op != "iplr_delta_rule":
+        with pytest.raises(ValueError, match="`chunk_size` must be 16, 32, or 64, got 48") as raised:
+            function(**call, chunk_size=48)
+        assert raised.value.argument == "chunk_size"
+
+
+@pytest.mark.parametrize("name", ["chunk_gated_delta_rule"] + [
+    f"fused_recurrent_{op}" for op in ("gated_delta_rule", "gla", "simple_gla", "retention")
+])
+def test_other_ops_know_the_old_name_of_the_layout(name):
+    function, call = getattr(fla_cpp, name), call_of(name.removeprefix("chunk_").removeprefix("fused_recurrent_"))
+    with pytest.warns(DeprecationWarning, match="transpose_state_layout is the old name of state_v_first"):
+        state = function(**call, output_final_state=True, transpose_state_layout=True)[1]
+    assert torch.equal(state, function(**call, output_final_state=True, state_v_first=True)[1])
+
+
+@pytest.mark.parametrize("op", ["retention", "gated_delta_rule"])
+def test_first_states_of_f16_are_taken_as_f32(op):
+    call, state = call_of(op), torch.randn(1, 2, 16, 16).half().requires_grad_()
+    for function in (getattr(fla_cpp, f"chunk_{op}"), getattr(fla_cpp, f"fused_recurrent_{op}")):
+        expected = function(**call, initial_state=state.detach().float(), output_final_state=True)
+        results = function(**call, initial_state=state, output_final_state=True)
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(results, expected))
+    getattr(fla_cpp, f"chunk_{op}")(**call, initial_state=state)[0].sum().backward()
+    assert state.grad.dtype == torch.float16 and state.grad.abs().max() > 0
+    with pytest.raises(ValueError, match="initial_state: expected dtype bf16 or f32, got f16"):
+        function(**call, initial_state=state.detach(), final_state=torch.empty(1, 2, 16, 16))

@@ -95,6 +95,20 @@ EXTRAS = {
         "32 or 64; changes nothing: results do not depend on it",
         "if chunk_size != 64 and chunk_size != 32: _refuse_chunk_size(chunk_size)",
     ),
+    "gated_delta_rule.chunk_size": (
+        "64",
+        "16, 32 or 64; changes nothing: results do not depend on it",
+        "if chunk_size not in (16, 32, 64): _refuse_chunk_size(chunk_size, '16, 32, or 64')",
+    ),
+    "delta_rule.chunk_size": (
+        "64",
+        "16, 32 or 64; changes nothing: results do not depend on it",
+        "if chunk_size not in (16, 32, 64): _refuse_chunk_size(chunk_size, '16, 32, or 64')",
+    ),
+    **{
+        f"{op}.chunk_size": ("None", "changes nothing: results do not depend on it", "")
+        for op in ("simple_gla", "retention", "lightning_attn", "iplr_delta_rule")
+    },
     "transpose_state_layout": (
         "None",
         "the old name of state_v_first, which warns",
@@ -106,9 +120,12 @@ EXTRAS = {
 # Those of them that a function takes by keyword, beside what stands in its positions.
 KEYWORDS = {
     "chunk_kda": ("chunk_size", "transpose_state_layout"),
-    "fused_recurrent_kda": ("transpose_state_layout",),
+    "chunk_gated_delta_rule": ("chunk_size", "transpose_state_layout"),
+} | {f"chunk_{op}": ("chunk_size",) for op in ("delta_rule", "simple_gla", "retention", "lightning_attn", "iplr_delta_rule")}
+KEYWORDS |= {name[len("chunk_") :]: keywords for name, keywords in KEYWORDS.items()}
+KEYWORDS |= {
+    f"fused_recurrent_{op}": ("transpose_state_layout",) for op in ("kda", "gated_delta_rule", "gla", "simple_gla", "retention")
 }
-KEYWORDS["kda"] = KEYWORDS["chunk_kda"]
 
 
 # Where flash-linear-attention keeps an op under another name as well.

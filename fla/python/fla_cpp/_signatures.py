@@ -85,9 +85,17 @@ def _refuse(argument, expected, got):
     raise _invalid(argument, f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
 
 
-def _refuse_chunk_size(got):
+def _refuse_chunk_size(got, expected="either 32 or 64"):
     # flash-linear-attention's words, which programs look for.
-    raise _invalid("chunk_size", f"`chunk_size` must be either 32 or 64, got {got!r}")
+    raise _invalid("chunk_size", f"`chunk_size` must be {expected}, got {got!r}")
+
+
+def _wide(state):
+    """A first state of f16, which the library has no kernels for, in f32."""
+    torch = _modules.get("torch")
+    if torch is not None and isinstance(state, torch.Tensor):
+        return state.float() if state.dtype is torch.float16 else state
+    return state.astype("float32") if getattr(state, "dtype", None) == "float16" else state
 
 
 def _of_old_name(old, value, name, value_by_name):
@@ -118,6 +126,12 @@ def _compiled(function, name, last_lines):
     arguments, in its order, and the stream."""
     by_position, by_keyword = parameters(function)
     statements = [parameter.statement for parameter in by_position + by_keyword if parameter.statement]
+    if {"initial_state", "final_state", "state_indices"} <= {row["name"] for row in function["table"]}:
+        # Not where it is updated in its place.
+        statements.append(
+            "if initial_state is not None and final_state is None and state_indices is None:"
+            " initial_state = _wide(initial_state)"
+        )
     values = ", ".join([*(row["name"] for row in function["table"]), "stream"])
     lines = [*statements, *(line.replace("VALUES", values) for line in last_lines)]
     text = "\n    ".join([f"def {name}({signature(function)}):", *lines])
