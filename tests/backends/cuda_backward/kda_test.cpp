@@ -16,7 +16,6 @@
 namespace {
 
 using fla::BackendError;
-using fla::DType;
 using fla::KdaArgs;
 using fla::KdaBackwardArgs;
 using fla::conformance::DeviceCall;

@@ -5,7 +5,7 @@
 
 alignas(1024) constinit thread_local char fla::cuda::shared[kSharedBytes];
 namespace fla::cuda_backward {  // whose kernels declare it in their own namespace
-extern constinit thread_local char shared[] __attribute__((alias("_ZN3fla4cuda6sharedE")));
+extern constinit thread_local char shared[cuda::kSharedBytes] __attribute__((alias("_ZN3fla4cuda6sharedE")));
 }
 
 void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
