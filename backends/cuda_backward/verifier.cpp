@@ -6,19 +6,8 @@
 namespace fla::cuda_backward {
 namespace {
 
-constexpr std::int64_t kChunk = 64, kPiece = 8;                    // tokens; elements of 16 bytes
+constexpr std::int64_t kChunk = 64;                                // tokens
 constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;  // of a grid
-
-Verdict verify_rows(const char* name, const TensorView& rows, DType dtype) {
-  FLA_REFUSE_IF(rows.dtype() != dtype, "requires {} in the dtype of q, {}, got {}", name, dtype,
-                rows.dtype());
-  FLA_VERIFY(cuda::verify_channels(name, rows));
-  for (const int axis : {0, 1, 2}) {
-    FLA_REFUSE_IF(rows.size(axis) > 1 && rows.stride(axis) % kPiece != 0,
-                  "requires strides that are multiples of 8 in {}, got {}", name, rows.stride(axis));
-  }
-  return accept();
-}
 
 Verdict verify_sizes(const recurrence::Arguments& args) {
   const std::int64_t K = args.q.size(3), V = args.v.size(3), T = args.q.size(1);
@@ -40,21 +29,25 @@ Verdict verify_sizes(const recurrence::Arguments& args) {
 Verdict verify(const recurrence::BackwardArguments& args, const CudaDevice* device) {
   const recurrence::Arguments& call = args.call;
   FLA_VERIFY(cuda::verify_device(call, device, kDevices));
-  const DType dtype = call.q.dtype();
-  FLA_REFUSE_IF(dtype != DType::bf16 && dtype != DType::f16, "requires q in bf16 or f16, got {}", dtype);
+  FLA_VERIFY(cuda::verify_16_bits(call));
+  FLA_REFUSE_IF(args.do_.dtype() != call.q.dtype(), "requires do in the dtype of q, {}, got {}",
+                call.q.dtype(), args.do_.dtype());
   FLA_VERIFY(verify_sizes(call));
   FLA_REFUSE_IF(!call.use_qk_l2norm_in_kernel, "requires use_qk_l2norm_in_kernel");
-  FLA_VERIFY(verify_rows("q", call.q, dtype));
-  FLA_VERIFY(verify_rows("k", call.k, dtype));
-  FLA_VERIFY(verify_rows("v", call.v, dtype));
-  FLA_VERIFY(verify_rows("do", args.do_, dtype));
+  const auto verify_rows = [](const char* name, const TensorView& rows) {
+    return rows.defined() ? cuda::verify_rows_of_8(name, rows) : accept();
+  };
+  FLA_VERIFY(verify_rows("q", call.q));
+  FLA_VERIFY(verify_rows("k", call.k));
+  FLA_VERIFY(verify_rows("v", call.v));
+  FLA_VERIFY(verify_rows("do", args.do_));
   if (call.op.gate == GateKind::channel) {
-    FLA_VERIFY(verify_rows("g", call.g, call.g.dtype()));
-    if (args.dg.defined()) FLA_VERIFY(verify_rows("dg", args.dg, args.dg.dtype()));
+    FLA_VERIFY(verify_rows("g", call.g));
+    FLA_VERIFY(verify_rows("dg", args.dg));
   }
-  if (args.dq.defined()) FLA_VERIFY(verify_rows("dq", args.dq, dtype));
-  if (args.dk.defined()) FLA_VERIFY(verify_rows("dk", args.dk, dtype));
-  if (args.dv.defined()) FLA_VERIFY(verify_rows("dv", args.dv, dtype));
+  FLA_VERIFY(verify_rows("dq", args.dq));
+  FLA_VERIFY(verify_rows("dk", args.dk));
+  FLA_VERIFY(verify_rows("dv", args.dv));
   return accept();
 }
 

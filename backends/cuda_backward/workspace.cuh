@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/cuda_backward/tiles.cuh"
+#include "fla/ops/common/cuda/memory_parts.h"
 #include "fla/ops/recurrence/cuda/pairs.cuh"
 
 /// The gradients of the delta rule in chunks of 64 tokens, on tensor cores, in f16 with sums in f32. With the
@@ -43,13 +44,11 @@ struct BackwardMemory {
   std::size_t bytes = 0;
 
   BackwardMemory(const RecurrenceCall& call, char* memory) : places(chunk_places<kTokens>(call)) {
-    const auto next = [&]<class T>(T*& part, std::int64_t count) {
-      part = reinterpret_cast<T*>(memory + bytes);
-      bytes += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
-    };
-    next(chunks, places * call.HV);
-    next(largest, 2 * call.N * call.HV);
-    next(sums, std::int64_t{2} * call.HV * kHead);
+    MemoryParts cut{memory};
+    cut.next(chunks, places * call.HV);
+    cut.next(largest, 2 * call.N * call.HV);
+    cut.next(sums, std::int64_t{2} * call.HV * kHead);
+    bytes = cut.bytes;
   }
 };
 

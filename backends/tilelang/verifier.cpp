@@ -14,15 +14,6 @@ constexpr std::int64_t kMostTokens =
 constexpr std::int64_t kFarthestToken = std::int64_t{1} << 25;  // elements; 64 of them are counted in 32 bits
 constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;  // of a grid
 
-Verdict verify_rows(const char* name, const TensorView& rows) {
-  FLA_VERIFY(cuda::verify_channels(name, rows));
-  for (const int axis : {0, 1, 2}) {
-    FLA_REFUSE_IF(rows.size(axis) > 1 && rows.stride(axis) % 8 != 0,
-                  "requires strides that are multiples of 8 in {}, got {}", name, rows.stride(axis));
-  }
-  return accept();
-}
-
 Verdict verify_dtypes(const recurrence::Arguments& args) {
   FLA_VERIFY(cuda::verify_16_bits(args));
   const auto verify_parameter = [&](const char* name, const TensorView& tensor) {
@@ -69,13 +60,13 @@ Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(verify_sizes(args));
   FLA_VERIFY(verify_dtypes(args));
   if (args.q.size(1) == 0) return accept();  // no rows are read
-  FLA_VERIFY(verify_rows("q", args.q));
-  FLA_VERIFY(verify_rows("k", args.k));
-  FLA_VERIFY(verify_rows("v", args.v));
+  FLA_VERIFY(cuda::verify_rows_of_8("q", args.q));
+  FLA_VERIFY(cuda::verify_rows_of_8("k", args.k));
+  FLA_VERIFY(cuda::verify_rows_of_8("v", args.v));
   const std::int64_t stride = args.g.stride(1);
   FLA_REFUSE_IF(args.g.size(1) > 1 && (stride >= kFarthestToken || stride <= -kFarthestToken),
                 "requires tokens of g less than 2^25 elements apart, got {}", stride);
-  return args.out.defined() ? verify_rows("out", args.out) : accept();
+  return args.out.defined() ? cuda::verify_rows_of_8("out", args.out) : accept();
 }
 
 }  // namespace fla::tilelang

@@ -11,6 +11,7 @@
 #include "fla/dispatch/settings/policy.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/backends/flash_kda/refusals.h"
+#include "tests/backends/wanted_workspace.h"
 #include "tests/core/error_text.h"
 #include "tests/core/scoped_environment.h"
 #include "tools/conformance/surrounded.h"
@@ -86,28 +87,13 @@ TEST_F(FlashKda, IsTurnedOffByItsVariable) {
 
 // ---- The memory that it works in
 
-/// Of a workspace of one byte: what would be enough.
-std::size_t bytes_wanted(KdaArgs args) {
-  args.workspace = {fla_test::MetadataCall().tensor({1}).data(), 1};
-  const std::string reason = row_of(args).reason;
-  const std::string before = "requires a workspace of ", after = " bytes, got 1";
-  if (!reason.starts_with(before) || !reason.ends_with(after)) return 0;
-  return std::stoull(reason.substr(before.size()));
+std::size_t bytes_wanted(const KdaArgs& args) {
+  return fla_test::bytes_wanted(args, [](const KdaArgs& given) { return row_of(given); });
 }
 
 TEST_F(FlashKda, RefusesAWorkspaceThatDoesNotDo) {
   fla_test::ChunkCall call;
-  const std::size_t bytes = bytes_wanted(call.args);
-  ASSERT_GT(bytes, 0u);
-  EXPECT_LE(bytes, fla::workspace_size(call.args));
-  call.args.workspace = {call.tensor({1}).data(), bytes - 1};
-  EXPECT_EQ(row_of(call.args).reason,
-            "requires a workspace of " + std::to_string(bytes) + " bytes, got " + std::to_string(bytes - 1));
-  call.args.workspace = {call.tensor({1}).as<std::byte>() + 128, bytes};
-  EXPECT_EQ(row_of(call.args).reason,
-            "requires a workspace aligned to 256 bytes, got an address 128 bytes off");
-  call.args.workspace = {call.tensor({1}).data(), bytes};
-  EXPECT_EQ(row_of(call.args).state, "selected");
+  fla_test::expect_workspaces_judged(call, [](const KdaArgs& args) { return row_of(args); });
 }
 
 TEST_F(FlashKda, WorksInExactlyTheBytesThatItWantsWhateverTheyHold) {

@@ -8,6 +8,7 @@
 #include "fla/ops/recurrence/cuda/kernels.h"
 #include "tests/emulation/block.h"
 #include "tests/emulation/recurrence/poisoned.h"
+#include "tests/ops/recurrence/op_name.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/backward_case.h"
 #include "tools/cases/reference_of.h"
@@ -89,16 +90,10 @@ class EmulatedRecurrence : public testing::Test {
   }
 };
 
-struct OpName {
-  template <class Args>
-  static std::string GetName(int /*index*/) {
-    return std::string(Args::kOp.name);
-  }
-};
 #define FLA_OP(NAME, ARGS) , fla::ARGS
 template <class First, class... Others>
 using TypesBut = testing::Types<Others...>;  // a list of ops begins with a comma
-TYPED_TEST_SUITE(EmulatedRecurrence, TypesBut<void FLA_RECURRENCE_OPS(FLA_OP)>, OpName);
+TYPED_TEST_SUITE(EmulatedRecurrence, TypesBut<void FLA_RECURRENCE_OPS(FLA_OP)>, fla_test::OpName);
 #undef FLA_OP
 
 TYPED_TEST(EmulatedRecurrence, ForwardAgreesWithTheReference) {

@@ -94,4 +94,15 @@ inline Verdict verify_channels(const char* name, const TensorView& rows) {
   return accept();
 }
 
+/// The same with strides between rows that keep them at multiples of 16 bytes, of elements that have 16 bits
+/// or more.
+inline Verdict verify_rows_of_8(const char* name, const TensorView& rows) {
+  FLA_VERIFY(verify_channels(name, rows));
+  for (const int axis : {0, 1, 2}) {
+    FLA_REFUSE_IF(rows.size(axis) > 1 && rows.stride(axis) % 8 != 0,
+                  "requires strides that are multiples of 8 in {}, got {}", name, rows.stride(axis));
+  }
+  return accept();
+}
+
 }  // namespace fla::cuda

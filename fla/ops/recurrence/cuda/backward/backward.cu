@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fla/ops/common/cuda/memory_parts.h"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/backward/launch.h"
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
@@ -34,12 +35,10 @@ struct Quotients {
 
   Quotients(const RecurrenceCall& call, char* memory) : tokens(call.T * (call.cu_seqlens.data ? 1 : call.N)) {
     if (!call.normalize) return;
-    const auto next = [&](float*& part, std::int64_t count) {
-      part = reinterpret_cast<float*>(memory + bytes);
-      bytes += (static_cast<std::size_t>(count) * sizeof(float) + 255) / 256 * 256;
-    };
+    MemoryParts cut{memory};
     const std::int64_t rows = tokens * call.HV;
-    next(x, rows * call.V), next(d, rows), next(E, rows * (call.V + 1)), next(one, 1);
+    cut.next(x, rows * call.V), cut.next(d, rows), cut.next(E, rows * (call.V + 1)), cut.next(one, 1);
+    bytes = cut.bytes;
   }
   static Rows rows(const RecurrenceCall& call, float* data, std::int64_t columns) {
     const std::int64_t token = call.HV * columns;

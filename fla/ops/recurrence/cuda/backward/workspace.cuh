@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fla/ops/common/cuda/memory_parts.h"
 #include "fla/ops/recurrence/cuda/chunk.cuh"
 
 /// The gradients of the chunked form (chunk.cuh). With E = dO, dS' the gradient of the state that a chunk
@@ -108,24 +109,22 @@ struct BackwardWorkspace {
     places = std::max<std::int64_t>(1, std::min(all, (window ? window : kWindow) / C / std::max(1, call.HV)));
     VP = (values + 31) / 32 * 32;
     shares = kLowRank ? (VP + kShareValues<KP> - 1) / kShareValues<KP> : 1;
-    const auto next = [&]<class T>(T*& part, std::int64_t count) {
-      part = reinterpret_cast<T*>(memory + bytes);
-      bytes += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
-    };
+    MemoryParts cut{memory};
     const std::int64_t chunks = places * call.HV, state_size = std::int64_t{KP} * VP;
-    next(scales, call.N * call.HV);
-    next(sums, std::int64_t{2} * call.HV * KP);
-    next(parts, 2 * chunks * KP);
-    next(operators, chunks * shares);
-    next(U, kLowRank ? 0 : chunks * C * VP);
-    next(Z, kDelta ? chunks * C * VP : 0);
-    next(dY, kDelta ? chunks * C * VP : 0);
-    next(S, chunks * state_size);
-    next(dS, kLowRank ? 0 : chunks * state_size);
-    next(tokens,
-         kLowRank ? std::min(call.N, places) * call.HV * shares * (C + 1) * KP * kShareValues<KP> : 0);
-    next(kept, windows(all, places) * call.HV * state_size);
-    next(carried, 2 * call.HV * state_size);
+    cut.next(scales, call.N * call.HV);
+    cut.next(sums, std::int64_t{2} * call.HV * KP);
+    cut.next(parts, 2 * chunks * KP);
+    cut.next(operators, chunks * shares);
+    cut.next(U, kLowRank ? 0 : chunks * C * VP);
+    cut.next(Z, kDelta ? chunks * C * VP : 0);
+    cut.next(dY, kDelta ? chunks * C * VP : 0);
+    cut.next(S, chunks * state_size);
+    cut.next(dS, kLowRank ? 0 : chunks * state_size);
+    cut.next(tokens,
+             kLowRank ? std::min(call.N, places) * call.HV * shares * (C + 1) * KP * kShareValues<KP> : 0);
+    cut.next(kept, windows(all, places) * call.HV * state_size);
+    cut.next(carried, 2 * call.HV * state_size);
+    bytes = cut.bytes;
   }
   std::size_t bytes = 0;
 };
