@@ -2,8 +2,8 @@
 
 #include "backends/cuda_backward/workspace.cuh"
 
-/// Carries 32 values of a head's state forward through the chunks of a sequence, or its gradient back; what
-/// each chunk begins with, or ends with, goes to the workspace. Both are
+/// Carries 32 values of a head's state forward through the chunks of a sequence, or its gradient back. The
+/// state at the start of each chunk, or its gradient at the end, goes to the workspace. Both are
 ///
 ///                                     forward        back
 ///     Y = R - A S                     R = V, A = K~  R = 0, A = K^
@@ -33,8 +33,8 @@ struct CarryMemory {
     Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
     alignas(16) float gamma[kHead], first[kHead];
   } stages[2];
-  Tile<kCarryValues, kHead> S;  ///< for the workspace
-  Tile<kCarryValues, kHead> left;
+  Tile<kCarryValues, kHead> S;     ///< for the workspace
+  Tile<kCarryValues, kHead> left;  ///< the left operand of A S, where it is not S itself
   Tile<kCarryValues, kTokens> Y;
 };
 
@@ -115,7 +115,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     hold(memory.S, [](int) { return float2{1, 1}; });
     __pipeline_wait_prior(0);
     __syncthreads();
-    if constexpr (!kBack) {  // A is over `first`
+    if constexpr (!kBack) {  // K~ is stored divided by `first`; S is multiplied by it
       hold(memory.left, [&](int c) { return *reinterpret_cast<const float2*>(stage.first + c); });
       __syncthreads();
     }

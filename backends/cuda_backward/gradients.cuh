@@ -52,8 +52,8 @@ struct GradientMemory {
   };
   PlainRows raw_gates;
   KeyNorms norms;
-  float by_warp[kBlockWarps][kTokens];  ///< what warps have of sums over values
-  float whole[kHead];                   ///< what every token's dg has
+  float by_warp[kBlockWarps][kTokens];  ///< partial sums over values
+  float whole[kHead];                   ///< the part of dg that all tokens of the chunk share
   float halves[kHead];
 };
 
@@ -76,7 +76,7 @@ __device__ inline float token_sum(const GradientMemory& memory, int t) {
   return sum;
 }
 
-/// E from dO, in its place.
+/// Scales dO to E, in place and in f16.
 __device__ inline void scale_rows(RowTile& rows, DType dtype, float factor) {
 #pragma unroll 1
   for (int i = 0; i < kTokens * kHead / 8 / kBlockThreads; ++i) {
@@ -98,7 +98,7 @@ __device__ inline void subtract(Slice& x, const Slice& y) {
   }
 }
 
-/// Leaves U and dV in shared memory, and what dbeta is the sum of.
+/// Leaves U and dV in shared memory, and the partial sums of dbeta.
 __device__ inline void value_gradients(const BackwardCall& back, GradientMemory& memory,
                                        const Scales& scales) {
   const int value = static_cast<int>(threadIdx.x) / 32 * 16;
@@ -166,7 +166,7 @@ __device__ inline void value_gradients(const BackwardCall& back, GradientMemory&
   put_token_sums(memory, sums);
 }
 
-/// dM and dN, with zeros above the diagonal, dN's with it.
+/// dM, lower triangular, and dN, strictly lower triangular.
 __device__ inline void pair_gradients(GradientMemory& memory) {
   const int row = static_cast<int>(threadIdx.x) / 64 * 16,
             column = static_cast<int>(threadIdx.x) / 32 % 2 * 32;
@@ -195,13 +195,13 @@ __device__ inline void pair_gradients(GradientMemory& memory) {
   }
 }
 
-/// Of the warp's channels. `terms`: x dx of every product x that has a decay up to the token, less x dx of
-/// those that have decays from the token on. What both kinds have is the same number, so that it cancels.
+/// Gradients of the warp's channels. `terms` is a_i - b_i of the formula above: a pair adds the product of
+/// the same rounded operands to a_i and b_j, so that the two cancel.
 struct KeyGradients {
   Slice dq, dk, terms;
 };
 
-/// dx += f y and terms += x y, x the left operand that y is the gradient of: tile n of them.
+/// dx += f y and terms += x y, for one tile; y is the gradient of the scaled operand x.
 template <int sign>
 __device__ void add_scaled(Fragment& dx, Fragment& terms, const std::uint32_t (&f)[2],
                            const std::uint32_t (&x)[2], const Fragment& y) {
@@ -311,7 +311,7 @@ __device__ void add_level(const GradientMemory& memory, const Keys& keys, KeyGra
   }
 }
 
-/// Levels 4 and 2, by the same code.
+/// Levels 4 and 2, in a loop.
 __device__ inline void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
 #pragma unroll 1
   for (int half = 4; half >= 2; half /= 2) {

@@ -12,7 +12,8 @@
 ///     half 8    0..7 | 8..15    …           half 1    0 | 1    …     both in one thread
 namespace fla::cuda_backward {
 
-/// Gates are at least this, in powers of two: sums over a chunk stay exact enough beside it, and it is 0.
+/// Log2-decays below this count as this: 2^-200 is 0 in f32, and sums over a chunk keep their small terms
+/// beside it.
 inline constexpr float kStrongest = -200;
 
 /// Floats from one token to the next in tiles of f32, which are written by channels and read by slices, or
@@ -36,8 +37,7 @@ struct ChannelHalf {
       first = static_cast<int>(threadIdx.x) / kHead * (kTokens / 2);
 };
 
-/// The usual gate, of a lower bound, in few instructions: 2^-|x| and 1 / (1 + 2^-|x|), of which sigmoid of
-/// log2(e) x and its slope are made.
+/// sigmoid(x) and its slope in few instructions, for gates with a lower bound: both follow from e^-|x|.
 struct FastSigmoid {
   float power, inverse;
   bool positive;
@@ -50,7 +50,7 @@ struct FastSigmoid {
   __device__ float slope() const { return power * inverse * inverse; }
 };
 
-/// Numbers of g as they come, of a thread's channel; of tokens that are not there, anything.
+/// The raw gates of a thread's channel. Tokens beyond the sequence may read any number.
 struct RawGates {
   const std::uint16_t* narrow;  ///< in shared memory, of the first token
   const float* wide;            ///< where the call has f32
@@ -80,8 +80,9 @@ struct Keys {
   float last[2];  ///< those of the last token, of channels g and g + 8
   int channel;    ///< the warp's first one
 
-  /// All threads of a block call this; the memory is free after the next barrier, but for `raw`: g as it
-  /// comes, if it has 16 bits and a number a channel. more() copies other things on the way.
+  /// All threads of a block call this. `raw` gets the raw gates, if they have 16 bits and one number per
+  /// channel, and keeps them; the other memory is free after the next barrier. more() issues further copies
+  /// while q and k arrive.
   template <bool by_channel, class More>
   __device__ Keys(std::bool_constant<by_channel>, const RecurrenceCall& call, int head,
                   const TokenRange& range, KeyMemory& memory, PlainRows& raw, GateMemory& gates,
@@ -118,7 +119,7 @@ struct Keys {
     return {exp2_decay(__shfl_sync(~0u, G[0][0], from)), exp2_decay(__shfl_sync(~0u, G[0][2], from))};
   }
 
-  /// Packed 2^G; `from_first`: over 2^G of the first token. And 2^(G_last - G).
+  /// 2^G, or 2^(G - G of the first token) with `from_first`.
   template <bool from_first>
   __device__ Packed decays_from_front() const {
     const int from = threadIdx.x % 32 & ~3;

@@ -188,7 +188,7 @@ __device__ void merge(PrepareMemory& memory, int base, int column) {
   }
 }
 
-/// T2 in the place of T.
+/// Solves for T, then overwrites it with T2.
 __device__ inline void solve(PrepareMemory& memory) {
   const int warp = threadIdx.x / 32;
   if (warp < 2) {
@@ -217,7 +217,7 @@ __device__ inline void solve(PrepareMemory& memory) {
   }
 }
 
-/// Besides the operators, the largest numbers of the values (scales.cuh).
+/// Makes the operators, and finds the largest values that choose the scales (scales.cuh).
 template <bool by_channel>
 __global__ void __launch_bounds__(kBlockThreads, 2)
     prepare(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {

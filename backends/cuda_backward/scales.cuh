@@ -4,8 +4,8 @@
 
 namespace fla::cuda_backward {
 
-/// The largest absolute values of v and initial_state, of scale do and dht. A maximum is the same in every
-/// order.
+/// The largest absolute values, which choose the scales: of v and initial_state, and of scale * do and dht.
+/// Maxima do not depend on the order of the atomics.
 __device__ inline void see(float& largest, float x) { largest = fmaxf(largest, fabsf(x)); }
 __device__ inline void add_largest(const RecurrenceCall& call, const BackwardMemory& workspace,
                                    std::int64_t n, int head, float (&most)[2]) {
@@ -55,7 +55,7 @@ __device__ inline void find_largest_of_rows(const BackwardCall& back, const Back
   add_largest(call, workspace, chunk.n, chunk.head, most);
 }
 
-/// A block behind those of the chunks has the states of a sequence and head.
+/// Blocks after those of the chunks have one sequence and head each.
 __device__ inline void find_largest_of_states(const BackwardCall& back, const BackwardMemory& workspace) {
   const RecurrenceCall& call = back.call;
   const std::int64_t item = blockIdx.x - workspace.places * call.HV, n = item / call.HV;

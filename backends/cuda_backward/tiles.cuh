@@ -8,7 +8,7 @@
 
 /// The notation of all kernels here.
 ///
-/// A chunk has 64 tokens, a head 128 channels and 128 values; what a call has less is zeros. All matrices are
+/// A chunk has 64 tokens, a head 128 channels and 128 values; missing ones are zeros. All matrices are
 /// tiles of f16, whatever the inputs are, and all products are made by warps that have 16 rows of a result:
 ///
 ///     lane = 4 g + p        element i of tile n of a slice:   row g + 8 (i / 2), column 8 n + 2 p + i % 2
@@ -22,8 +22,8 @@ using namespace cuda;
 inline constexpr int kTokens = 64, kHead = 128, kBlockThreads = 256, kBlockWarps = kBlockThreads / 32;
 inline constexpr int kTokenTiles = kTokens / 8;
 
-/// Rows of f16 numbers, in the workspace or in shared memory. The 16-byte pieces of a row change places, by
-/// the row's number, so that a piece of each of 8 rows are in different banks.
+/// Rows of f16 numbers, in the workspace or in shared memory. Rows are swizzled: their 16-byte pieces are
+/// permuted by the row's number, so that ldmatrix reads 8 rows without bank conflicts.
 template <int rows, int columns>
 struct Tile {
   alignas(256) std::uint16_t at[rows * columns];
@@ -35,8 +35,8 @@ struct Tile {
   __device__ std::uint16_t* piece(int row, int column) { return at + index(row, column); }
   __device__ const std::uint16_t* piece(int row, int column) const { return at + index(row, column); }
 
-  /// In shared memory, of [row + lane_row][column + lane_column], for rows and columns that are multiples of
-  /// 8 and 16 whatever the lane: one exclusive or once the lane's own place is known.
+  /// The shared-memory address of [row + lane_row][column + lane_column]. `row` is a multiple of 8 and
+  /// `column` of 16 (of 8 where lane_column is 0), so the swizzle is one XOR on the lane's own address.
   __device__ SharedAddress address(int row, int column, int lane_row, int lane_column) const {
     return (shared_address(at + index(lane_row, lane_column)) ^ static_cast<SharedAddress>(column * 2)) +
            static_cast<SharedAddress>(row * columns * 2);
@@ -48,7 +48,7 @@ struct Tile {
 using KeyTile = Tile<kHead, kTokens>;  ///< channels (or values) x tokens
 using RowTile = Tile<kTokens, kHead>;  ///< tokens x channels (or values), as inputs lie in memory
 using PairTile = Tile<kTokens, kTokens>;
-/// Rows in their order, for those that are read a number at a time.
+/// Rows without a swizzle, for inputs that are read one number at a time.
 struct PlainRows {
   alignas(16) std::uint16_t at[kTokens * kHead];
 
@@ -140,7 +140,7 @@ __device__ inline void put(const Packed& x, KeyTile& tile, int row) {
   }
 }
 
-/// Where a right operand of 64 x 64 is not zero: the columns from a step's rows on, or up to them.
+/// The part of a triangular right operand that is not zero: columns from the step's rows on, or up to them.
 enum class Triangle { none, from_step, to_step };
 
 /// d += A B, contracted over 16 `steps`: left(s) is A's columns 16 s .., right(k, n) is B from [k][n].
@@ -158,8 +158,7 @@ __device__ void multiply(Slice& d, Left&& left, Right&& right) {
     }
   }
 }
-/// The same in few instructions, where a block runs them once: what counts then is that they have to be
-/// fetched.
+/// The same in a loop, for code that a block runs once: its time is that of fetching the instructions.
 template <int steps, class Left, class Right>
 __device__ void multiply_rolled(Slice& d, Left&& left, Right&& right) {
 #pragma unroll 2
