@@ -6,6 +6,7 @@
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/gates.cuh"
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/with_rule.h"
 
 /// One token for every sequence: the state is read once and written once, and everything else is hidden under
 /// that.
@@ -132,7 +133,6 @@ struct DecodeCall {
   float scale, lower_bound, head_slope;
   Gate gate;
   GateKind gate_kind;
-  Rule rule;
   HeadGate head_gate;
   bool normalize;
   bool l2norm, beta_sigmoid, neg_eigval;
@@ -154,7 +154,7 @@ __device__ float value_of(std::uint32_t bits, const Source& source) {
 }
 
 /// Sends for this thread's channel and value; finish() waits for them and puts them into shared memory.
-template <Inputs inputs, bool low_rank, int K, int tile>
+template <Inputs inputs, Rule rule, int K, int tile>
 class TokenVectors {
  public:
   __device__ TokenVectors(const DecodeCall& call, unsigned n, unsigned head, unsigned first_value) {
@@ -164,7 +164,7 @@ class TokenVectors {
       q_ = fetch<inputs>(call.q, call.q.at(n, key_head, i));
       k_ = fetch<inputs>(call.k, call.k.at(n, key_head, i));
       if (call.g.data) g_ = fetch<inputs>(call.g, call.g.at(n, head, i));
-      if constexpr (low_rank) {
+      if constexpr (rule == Rule::low_rank) {
         a_ = fetch<inputs>(call.a, call.a.at(n, key_head, i));
         b_ = fetch<inputs>(call.b, call.b.at(n, key_head, i));
       }
@@ -174,7 +174,7 @@ class TokenVectors {
       }
     }
     if (i < tile) v_ = fetch<inputs>(call.v, call.v.at(n, head, first_value + i));
-    if (call.beta.data) beta_ = fetch<inputs>(call.beta, call.beta.at(n, head, 0));
+    if constexpr (rule == Rule::delta) beta_ = fetch<inputs>(call.beta, call.beta.at(n, head, 0));
   }
 
   template <class Memory>
@@ -191,10 +191,10 @@ class TokenVectors {
       if (call.g.data)
         log2_decays(call, rate, bias, g);
       else
-        g[0] = head_log2_decay(call, head);
+        g[0] = rule == Rule::additive ? head_log2_decay(call, head) : 0;
       const float d = exp2_decay(g[0]);
       memory.qd[i] = q * d, memory.k[i] = k, memory.d[i] = d;
-      if constexpr (low_rank) {
+      if constexpr (rule == Rule::low_rank) {
         b = value_of<inputs>(b_, call.b);
         memory.x[i] = value_of<inputs>(a_, call.a), memory.b[i] = b;
       } else {
@@ -203,8 +203,8 @@ class TokenVectors {
     }
     if (i < tile) memory.v[i] = value_of<inputs>(v_, call.v);
     float sums[kSums] = {reduce(q * q), reduce(k * k), reduce(q * k)};
-    if constexpr (low_rank) sums[3] = reduce(q * b);
-    constexpr int kUsed = low_rank ? 4 : 3;
+    if constexpr (rule == Rule::low_rank) sums[3] = reduce(q * b);
+    constexpr int kUsed = rule == Rule::low_rank ? 4 : 3;
     if (i % 32 == 0) {
 #pragma unroll
       for (int s = 0; s < kUsed; ++s) memory.sums[s][i / 32] = sums[s];
@@ -217,10 +217,10 @@ class TokenVectors {
       for (int w = 0; w < kWarps; ++w) all[s] += memory.sums[s][w];
     }
     Factors factors{.q = call.scale, .k = 1, .qk = 0, .qb = 0, .beta = 0, .divisor = 1};
-    if (call.beta.data) factors.beta = beta_of(call, value_of<inputs>(beta_, call.beta));
+    if constexpr (rule == Rule::delta) factors.beta = beta_of(call, value_of<inputs>(beta_, call.beta));
     if (call.l2norm) factors.q *= rsqrtf(all[0] + 1e-6f), factors.k = rsqrtf(all[1] + 1e-6f);
     factors.qk = all[2] * factors.q * factors.k, factors.qb = all[3] * factors.q;
-    if (call.normalize) factors.divisor = factors.qk + 1e-10f;
+    if (rule == Rule::additive && call.normalize) factors.divisor = factors.qk + 1e-10f;
     return factors;
   }
 
@@ -238,12 +238,12 @@ inline constexpr int kResident = sizeof(State) == 4 || !v_first ? 7 : 6;
 template <class State, bool v_first>
 inline constexpr bool kStateFirst = sizeof(State) == 2 && !v_first;
 
-template <Inputs inputs, class State, int K, bool v_first, bool low_rank>
+template <Inputs inputs, class State, int K, bool v_first, Rule rule>
 __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     decode(const __grid_constant__ DecodeCall call, std::int64_t first_sequence) {
   constexpr int kVec = kVector<State>, loads = kLoads<State, K>, tile = kTile<State, K>;
   constexpr int kLanes = (v_first ? K : tile) / kVec, kRows = 32 / kLanes;  // of a warp's load
-  __shared__ std::conditional_t<low_rank, PairMemory<K, tile>, TokenMemory<K, tile>> memory;
+  __shared__ std::conditional_t<rule == Rule::low_rank, PairMemory<K, tile>, TokenMemory<K, tile>> memory;
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_value = blockIdx.x * tile, head = blockIdx.y;
@@ -279,23 +279,23 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     for (int i = 0; i < loads; ++i) bits[i] = from[i * row_step];
   };
   if constexpr (kStateFirst<State, v_first>) fetch_state();
-  const TokenVectors<inputs, low_rank, K, tile> vectors(call, n, head, first_value);
+  const TokenVectors<inputs, rule, K, tile> vectors(call, n, head, first_value);
   if constexpr (!kStateFirst<State, v_first>) fetch_state();
   const Factors factors = vectors.finish(call, head, memory);
   const bool writes = call.final_state.data && slots.write >= 0;
-  const float x_factor = low_rank ? 1 : factors.k;
+  const float x_factor = rule == Rule::low_rank ? 1 : factors.k;
   // What a token adds to the state: k u^T + b w^T.
   struct Added {
     float u, w;  ///< times k, times b
   };
   const auto added = [&](float x_sum, float v) -> Added {
-    if constexpr (low_rank) return {v, x_sum};
-    return {call.rule == Rule::delta ? factors.beta * (v - x_sum) : v, 0};
+    if constexpr (rule == Rule::low_rank) return {v, x_sum};
+    return {rule == Rule::delta ? factors.beta * (v - x_sum) : v, 0};
   };
   const auto output = [&](float q_sum, const Added& add) {
     float o = q_sum + factors.qk * add.u;
-    if constexpr (low_rank) o += factors.qb * add.w;
-    return call.normalize ? o / factors.divisor : o;
+    if constexpr (rule == Rule::low_rank) o += factors.qb * add.w;
+    return rule == Rule::additive && call.normalize ? o / factors.divisor : o;
   };
 
   if constexpr (v_first) {
@@ -324,18 +324,18 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     float k[kVec], d[kVec], b[kVec];
     read(memory.k + column, factors.k, k);
     read(memory.d + column, 1, d);
-    if constexpr (low_rank) read(memory.b + column, 1, b);
+    if constexpr (rule == Rule::low_rank) read(memory.b + column, 1, b);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
       const float u = from_owner<kLanes, 1, loads>(held_u, i);
       float w = 0;
-      if constexpr (low_rank) w = from_owner<kLanes, 1, loads>(held_w, i);
+      if constexpr (rule == Rule::low_rank) w = from_owner<kLanes, 1, loads>(held_w, i);
       forget<State>(bits[i]);
       float s[kVec];
 #pragma unroll
       for (int e = 0; e < kVec; ++e) {
         s[e] = d[e] * element<State>(bits[i], e) + k[e] * u;
-        if constexpr (low_rank) s[e] += b[e] * w;
+        if constexpr (rule == Rule::low_rank) s[e] += b[e] * w;
       }
       to[i * row_step] = pack<State>(s);
     }
@@ -386,7 +386,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     for (int e = 0; e < kVec; ++e) add[e] = added_to(column + e);
     read(memory.k + row(0), factors.k, k);
     read(memory.d + row(0), 1, d);
-    if constexpr (low_rank) read(memory.b + row(0), 1, b);
+    if constexpr (rule == Rule::low_rank) read(memory.b + row(0), 1, b);
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
       forget<State>(bits[i]);
@@ -394,7 +394,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
 #pragma unroll
       for (int e = 0; e < kVec; ++e) {
         s[e] = d[i] * element<State>(bits[i], e) + k[i] * add[e].u;
-        if constexpr (low_rank) s[e] += b[i] * add[e].w;
+        if constexpr (rule == Rule::low_rank) s[e] += b[i] * add[e].w;
       }
       to[i * row_step] = pack<State>(s);
     }
@@ -412,13 +412,13 @@ Source source_of(const Parameters& parameters) {
 }
 
 /// Launches on some of the sequences at a time, as many as a grid holds.
-template <Inputs inputs, class State, int K, bool v_first, bool low_rank>
+template <Inputs inputs, class State, int K, bool v_first, Rule rule>
 cudaError_t launch_all(const DecodeCall& call, std::int64_t N, int HV, bool early, cudaStream_t stream) {
   for (std::int64_t first = 0; first < N; first += kMostBlocks) {
     const dim3 grid(static_cast<unsigned>(call.V / kTile<State, K>), static_cast<unsigned>(HV),
                     static_cast<unsigned>(std::min(kMostBlocks, N - first)));
     const cudaError_t error =
-        launch_early(decode<inputs, State, K, v_first, low_rank>, grid, kThreads, early, stream, call, first);
+        launch_early(decode<inputs, State, K, v_first, rule>, grid, kThreads, early, stream, call, first);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
@@ -454,7 +454,6 @@ cudaError_t launch_decode(const RecurrenceCall& given, const LowRankPair& pair, 
                         .head_slope = given.head_slope,
                         .gate = given.gate,
                         .gate_kind = given.gate_kind,
-                        .rule = given.rule,
                         .head_gate = given.head_gate,
                         .normalize = given.normalize,
                         .l2norm = given.l2norm,
@@ -472,11 +471,11 @@ cudaError_t launch_decode(const RecurrenceCall& given, const LowRankPair& pair, 
     return with_flag(states.dtype == DType::bf16, [&]<bool bf16_state>(std::bool_constant<bf16_state>) {
       return with_flag(given.K == 128, [&]<bool wide>(std::bool_constant<wide>) {
         return with_flag(states.key == 1, [&]<bool v_first>(std::bool_constant<v_first>) {
-          return with_flag(given.rule == Rule::low_rank, [&]<bool low_rank>(std::bool_constant<low_rank>) {
+          return with_rule(given.rule, [&]<Rule rule>(std::integral_constant<Rule, rule>) {
             using State = std::conditional_t<bf16_state, __nv_bfloat16, float>;
             constexpr Inputs inputs = bf16_inputs ? Inputs::bf16 : Inputs::any;
-            return launch_all<inputs, State, (wide ? 128 : 64), v_first, low_rank>(call, given.N, given.HV,
-                                                                                   early, stream);
+            return launch_all<inputs, State, (wide ? 128 : 64), v_first, rule>(call, given.N, given.HV, early,
+                                                                               stream);
           });
         });
       });

@@ -1,9 +1,8 @@
-#include <type_traits>
-
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
 #include "fla/ops/recurrence/cuda/padded_keys.h"
 #include "fla/ops/recurrence/cuda/states.cuh"
 #include "fla/ops/recurrence/cuda/tokens.cuh"
+#include "fla/ops/recurrence/cuda/with_rule.h"
 
 /// The recurrence as it is written down, token by token: any sizes, any strides, any gate, any rule.
 ///
@@ -50,7 +49,8 @@ __device__ void make_divisors(const KeyTile<KP>& q, const KeyTile<KP>& k, const 
   }
 }
 
-template <int KP, Rule rule>
+/// `checkpointed` is apart, since what it costs in registers shows in decoding.
+template <int KP, Rule rule, bool checkpointed>
 __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
     recurrent(const __grid_constant__ RecurrenceCall call, const __grid_constant__ CallExtras extras) {
   alignas(16) __shared__ KeyTile<KP> q, k, d;
@@ -78,10 +78,10 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
   }
 
   TokenLoader<kTokens, KP, Decays::plain> tokens(call, head);
-  const Checkpoints& checkpoints = extras.checkpoints;
+  [[maybe_unused]] const Checkpoints& checkpoints = extras.checkpoints;
   for (std::int64_t t0 = sequence.begin; t0 < sequence.end;) {
     int count = static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}));
-    if (checkpoints.every > 0) {  // a checkpoint ends the tile
+    if constexpr (checkpointed) {  // a checkpoint ends the tile
       const std::int64_t left = checkpoints.every - (t0 - sequence.begin) % checkpoints.every;
       count = static_cast<int>(min(left, std::int64_t{count}));
     }
@@ -156,22 +156,13 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
       if (normalize && !skip) x /= divisors[i / kValues];
       store(call.o.data, call.o.dtype, at(call.o, i), x);
     }
-    t0 += count;
-    if (checkpoints.every > 0 && !skip)
-      store_checkpoint(call, checkpoints, n, t0, head, key, value, in_state, s);
+    t0 += checkpointed ? count : kTokens;
+    if constexpr (checkpointed) {
+      if (!skip) store_checkpoint(call, checkpoints, n, t0, head, key, value, in_state, s);
+    }
   }
 
   if (!skip) store_state(call.final_state, slots.write, head, key, value, in_state, s);
-}
-
-/// body(std::integral_constant<Rule, …>)
-template <class Body>
-cudaError_t with_rule(Rule rule, Body&& body) {
-  switch (rule) {
-    case Rule::additive: return body(std::integral_constant<Rule, Rule::additive>{});
-    case Rule::low_rank: return body(std::integral_constant<Rule, Rule::low_rank>{});
-    default: return body(std::integral_constant<Rule, Rule::delta>{});
-  }
 }
 
 }  // namespace
@@ -186,7 +177,10 @@ cudaError_t launch_recurrent(const RecurrenceCall& given, const CallExtras& extr
   const std::int64_t blocks = call.N * call.HV * ((call.V + kValues - 1) / kValues);
   return with_padded_keys(call.K, [&]<int KP>(Constant<KP>) {
     return with_rule(call.rule, [&]<Rule rule>(std::integral_constant<Rule, rule>) {
-      return launch_blocks<recurrent<KP, rule>, 0>(blocks, kThreads, stream, call, extras);
+      const auto launch = [&]<bool checkpointed>(std::bool_constant<checkpointed>) {
+        return launch_blocks<recurrent<KP, rule, checkpointed>, 0>(blocks, kThreads, stream, call, extras);
+      };
+      return extras.checkpoints.every > 0 ? launch(std::true_type{}) : launch(std::false_type{});
     });
   });
 }
