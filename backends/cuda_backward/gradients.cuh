@@ -637,8 +637,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   const Scales scales(call, workspace, chunk.n, head);
   const Keys keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
                   memory.gates, memory.norms, [&] {
-                    copy_tile<kBlockThreads>(own.S, memory.S);
-                    copy_tile<kBlockThreads>(own.dS, memory.dS);
+                    copy_tile<kBlockThreads>(own.S, memory.S, call.V);
+                    copy_tile<kBlockThreads>(own.dS, memory.dS, call.V);
                     copy_tile<kBlockThreads>(own.M, memory.M);
                     copy_tile<kBlockThreads>(own.N, memory.N);
                     copy_tile<kBlockThreads>(own.T2, memory.T2);
