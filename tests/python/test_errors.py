@@ -125,7 +125,7 @@ def test_an_option_without_the_one_that_it_needs_is_refused(call):
 
 
 def test_what_only_training_needs_is_refused(call):
-    sentence = "return_intermediate_states: expected False, got True: fla_cpp does not have it"
+    sentence = "q: expected a tensor of torch with return_intermediate_states, got ndarray"
     assert_raises(ValueError, sentence, fla_cpp.chunk_kda, **call, return_intermediate_states=True)
     sentence = "cp_context: expected None, got 'ring': fla_cpp does not have it"
     assert_raises(ValueError, sentence, fla_cpp.chunk_kda, **call, cp_context="ring")

@@ -92,6 +92,37 @@ def test_results_go_into_the_callers_tensors():
     assert same((out, state), fla_cpp.chunk_kda(*call, output_final_state=True))
 
 
+@pytest.mark.parametrize("v_first", (False, True))
+def test_states_before_every_64_tokens_are_a_third_result(v_first):
+    q, k, v, g, beta = (x.to(torch.bfloat16) for x in random_call(B=2, T=130, V=8))
+    first = torch.randn(2, 2, *((8, 16) if v_first else (16, 8)))
+    options = dict(output_final_state=True, state_v_first=v_first)
+    expected = fla_cpp.chunk_kda(q, k, v, g, beta, initial_state=first, **options)
+    for function in (fla_cpp.chunk_kda, fla_cpp.kda):
+        *results, states = function(q, k, v, g, beta, initial_state=first, return_intermediate_states=True, **options)
+        for result, wanted in zip(results, expected, strict=True):
+            assert torch.allclose(result.float(), wanted.float(), rtol=1e-2, atol=1e-2)
+        assert states.shape == (2, 3, *first.shape[1:]) and states.dtype == torch.bfloat16
+        assert torch.equal(states[:, 0], first.bfloat16())
+        for i in (1, 2):
+            part = [x[:, : 64 * i] for x in (q, k, v, g, beta)]
+            _, state = fla_cpp.chunk_kda(*part, initial_state=first, **options)
+            assert torch.allclose(states[:, i].float(), state, rtol=1e-2, atol=1e-2)
+
+
+def test_states_before_every_64_tokens_of_packed_sequences():
+    call = random_call(T=200)
+    lengths = torch.tensor([0, 0, 65, 70, 200])
+    _, state, states = fla_cpp.chunk_kda(*call, cu_seqlens=lengths, return_intermediate_states=True)
+    assert state is None and states.shape == (1, 2 + 1 + 3, 2, 16, 16)
+    for place, begin, end in ((0, 0, 0), (1, 0, 64), (2, 65, 65), (3, 70, 70), (4, 70, 134), (5, 70, 198)):
+        _, state = fla_cpp.chunk_kda(*(x[:, begin:end] for x in call), output_final_state=True)
+        assert torch.allclose(states[0, place], state[0], atol=1e-5)
+    sentence = "state_indices: expected None with return_intermediate_states, got 'Tensor': fla_cpp does not have it"
+    with pytest.raises(fla_cpp.InvalidArgument, match=sentence):
+        fla_cpp.chunk_kda(*call, state_indices=torch.zeros(1, dtype=torch.int32), return_intermediate_states=True)
+
+
 def test_checkpoints_go_into_the_callers_tensor():
     call = random_call()
     checkpoints = torch.full((1, 2, 2, 16, 16), torch.nan)

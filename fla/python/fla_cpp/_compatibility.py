@@ -69,9 +69,9 @@ ALIASES = {
 # "function.argument" is that of one function, "op." of all functions of an op.
 EXTRAS = {
     "gk": ("None", "another name of g", "if g is None: g = gk"),
-    "fused_recurrent_gated_delta_rule.gk": ("None", "must be None", "if gk is not None: _refuse('gk', 'None', gk)"),
-    "gv": ("None", "must be None", "if gv is not None: _refuse('gv', 'None', gv)"),
-    "reverse": ("False", "must be False", "if reverse: _refuse('reverse', 'False', reverse)"),
+    "fused_recurrent_gated_delta_rule.gk": ("None", "must be None", "if gk is not None: refuse('gk', 'None', gk)"),
+    "gv": ("None", "must be None", "if gv is not None: refuse('gv', 'None', gv)"),
+    "reverse": ("False", "must be False", "if reverse: refuse('reverse', 'False', reverse)"),
     "chunk_indices": ("None", "changes nothing", ""),
     "dplr_delta_rule.safe_gate": ("False", "changes nothing: gates may be as strong as they like", ""),
     "dplr_delta_rule.lower_bound": ("None", "changes nothing: gates may be as strong as they like", ""),
@@ -79,15 +79,15 @@ EXTRAS = {
     "disable_recompute": ("False", "changes nothing: of a call only its inputs are kept", ""),
     "return_intermediate_states": (
         "False",
-        "must be False",
-        "if return_intermediate_states: _refuse('return_intermediate_states', 'False', return_intermediate_states)",
+        "with tensors of torch: a third result, the states before every 64 tokens of a sequence, in q's dtype",
+        "if return_intermediate_states: return _with_intermediate_states(chunk_kda, locals())",
     ),
     "cu_seqlens_cpu": (
         "None",
         "cu_seqlens on the host; taken where cu_seqlens is left out",
         "if cu_seqlens is None: cu_seqlens = cu_seqlens_cpu",
     ),
-    "cp_context": ("None", "must be None", "if cp_context is not None: _refuse('cp_context', 'None', cp_context)"),
+    "cp_context": ("None", "must be None", "if cp_context is not None: refuse('cp_context', 'None', cp_context)"),
     "use_graph": ("False", "changes nothing: calls can be captured in a CUDA graph as they are", ""),
     "max_num_seqs": ("None", "changes nothing", ""),
     "chunk_size": (

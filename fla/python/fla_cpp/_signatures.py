@@ -81,7 +81,7 @@ def _invalid(argument, words):
     return error
 
 
-def _refuse(argument, expected, got):
+def refuse(argument, expected, got):
     raise _invalid(argument, f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
 
 
@@ -96,6 +96,16 @@ def _wide(state):
     if torch is not None and isinstance(state, torch.Tensor):
         return state.float() if state.dtype is torch.float16 else state
     return state.astype("float32") if getattr(state, "dtype", None) == "float16" else state
+
+
+def _with_intermediate_states(function, given):
+    torch = _modules.get("torch")
+    if torch is None or not isinstance(given["q"], torch.Tensor):
+        words = f"q: expected a tensor of torch with return_intermediate_states, got {type(given['q']).__name__}"
+        raise _invalid("q", words)
+    from fla_cpp import torch_ops
+
+    return torch_ops.with_intermediate_states(function, given)
 
 
 def _of_old_name(old, value, name, value_by_name):
