@@ -40,8 +40,7 @@ class TileLang : public Backend {
         .name = "tilelang",
         .package = "TileLang",
         .env_var = "FLA_TILELANG",
-        // gated_delta_rule stays off until its GPU tests have run.
-        .default_enable = Args::kOp.name == "kda",
+        .default_enable = true,
         .priority = 4,
         .doc =
             "chunked prefill by kernels written in TileLang and compiled ahead of time, bf16 and f16, K=64, "
