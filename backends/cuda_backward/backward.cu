@@ -26,11 +26,16 @@ class Launches {
  private:
   template <bool by_channel>
   cudaError_t run() {
+    return inputs_of(back_) == Inputs::bf16 ? run<by_channel, Inputs::bf16>()
+                                            : run<by_channel, Inputs::any>();
+  }
+  template <bool by_channel, Inputs inputs>
+  cudaError_t run() {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
     launch<clear>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads, memory_.largest, 2 * heads);
-    launch<prepare<by_channel>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
+    launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
     carry_states(heads * (call_.V / kCarryValues));
-    launch<gradients<by_channel>, sizeof(GradientMemory)>(chunks, kBlockThreads, back_, memory_);
+    launch<gradients<by_channel, inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     if (call_.group > 1) {
       for (const bool of_q : {true, false}) {
         if ((of_q ? back_.dq : back_.dk).data)
@@ -46,12 +51,11 @@ class Launches {
   }
 
   void carry_states(std::int64_t blocks) {
-    constexpr int kForward = sizeof(CarryMemory<Direction::forward>),
-                  kBack = sizeof(CarryMemory<Direction::back>);
-    constexpr std::int64_t kFew = 132;  // multiprocessors: both directions have one each
-    if (2 * blocks <= kFew) return launch<carry_both, kBack>(2 * blocks, kCarryThreads, back_, memory_);
-    launch<carry<Direction::forward>, kForward>(blocks, kCarryThreads, back_, memory_);
-    launch<carry<Direction::back>, kBack>(blocks, kCarryThreads, back_, memory_);
+    constexpr std::int64_t kMultiprocessors = 132;
+    if (2 * blocks <= kMultiprocessors)  // both directions have one each
+      launch<carry_either, sizeof(CarryMemory<Direction::back>)>(2 * blocks, kCarryThreads, back_, memory_);
+    else
+      launch<carry_both, sizeof(BothCarryMemory)>(blocks, 2 * kCarryThreads, back_, memory_);
   }
 
   template <auto kernel, int shared_bytes = 0, class... Arguments>

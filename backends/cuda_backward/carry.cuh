@@ -9,10 +9,10 @@
 ///     Y = R - A S                     R = V, A = K~  R = 0, A = K^
 ///     S <- diag(gamma) S + B^T Y      B = K^         B = K~, and + Q^^T E
 ///
-///     warp (slab, part)    S^T [16 values x 32 channels] in registers, in f32
-///     1                    all parts put S^T into shared memory, in f16; it goes to the workspace from there
-///     2                    Y of the part's 16 tokens, contracted over all channels
-///     3                    the part's channels of S, contracted over all tokens
+///     warp    S^T [32 values x 32 channels] in registers, in f32: two slabs of 16 values
+///     1       all warps put S^T into shared memory, in f16; it goes to the workspace from there
+///     2       Y of the warp's 16 tokens, contracted over all channels
+///     3       the warp's channels of S, contracted over all tokens
 ///
 /// A chunk's operators are copied while the one before is worked on.
 namespace fla::cuda_backward {
@@ -20,7 +20,7 @@ namespace fla::cuda_backward {
 enum class Direction { forward, back };
 
 inline constexpr int kCarrySlabs = 2, kCarryParts = 4, kCarryValues = 16 * kCarrySlabs;
-inline constexpr int kCarryThreads = 32 * kCarrySlabs * kCarryParts;
+inline constexpr int kCarryThreads = 32 * kCarryParts;
 
 struct Empty {};
 
@@ -33,20 +33,27 @@ struct CarryMemory {
     Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
     alignas(16) float gamma[kHead], first[kHead];
   } stages[2];
-  Tile<kCarryValues, kHead> S;     ///< for the workspace
-  Tile<kCarryValues, kHead> left;  ///< the left operand of A S, where it is not S itself
+  Tile<kCarryValues, kHead> S;  ///< for the workspace
+  /// The left operand of A S, where it is not S itself.
+  std::conditional_t<kBack, Empty, Tile<kCarryValues, kHead>> left;
   Tile<kCarryValues, kTokens> Y;
 };
+/// Of a block that carries both.
+struct BothCarryMemory {
+  CarryMemory<Direction::forward> forward;
+  CarryMemory<Direction::back> back;
+};
 
+/// kCarryThreads threads call this; the block's others may carry the other direction meanwhile: both have the
+/// same number of barriers.
 template <Direction direction>
 __device__ void carry_block(const BackwardCall& back, const BackwardMemory& workspace, unsigned block,
-                            char* shared) {
-  using Memory = CarryMemory<direction>;
-  constexpr bool kBack = Memory::kBack;
+                            CarryMemory<direction>& memory) {
+  constexpr bool kBack = direction == Direction::back;
   constexpr int kChannels = kHead / kCarryParts, kTiles = kChannels / 8, kOwnTokens = kTokens / kCarryParts;
-  auto& memory = *reinterpret_cast<Memory*>(shared);
 
   const RecurrenceCall& call = back.call;
+  const int thread = static_cast<int>(threadIdx.x) % kCarryThreads;
   const int blocks = call.V / kCarryValues;
   const int block_value = static_cast<int>(block) % blocks * kCarryValues;
   const int head = static_cast<int>(block / blocks % call.HV);
@@ -57,19 +64,19 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
   const Scales scales(call, workspace, n, head);
   const Scale scale = kBack ? scales.gradients : scales.values;
   const int lane = threadIdx.x % 32, g = lane / 4, p = lane % 4;
-  const int slab = static_cast<int>(threadIdx.x) / 32 % kCarrySlabs,
-            part = static_cast<int>(threadIdx.x) / 32 / kCarrySlabs;
-  const int slab_value = 16 * slab, channel = kChannels * part;
+  const int part = thread / 32, channel = kChannels * part;
 
-  Fragment s[kTiles];
-  const auto key = [&](int i) { return channel + i / 4 * 8 + 2 * p + i % 2; };
-  const auto value = [&](int i) { return block_value + slab_value + g + i % 4 / 2 * 8; };
+  Slice<kTiles> s[kCarrySlabs];
+  constexpr int kElements = 4 * kTiles;  // of a slab
+  const auto key = [&](int i) { return channel + i % kElements / 4 * 8 + 2 * p + i % 2; };
+  const auto value = [&](int i) { return block_value + i / kElements * 16 + g + i % 4 / 2 * 8; };
   const auto in_state = [&](int i) { return key(i) < call.K; };
   {
-    float elements[4 * kTiles];
+    float elements[kCarrySlabs * kElements];
     load_state(kBack ? back.dht : call.initial_state, n, head, key, value, in_state, elements);
 #pragma unroll
-    for (int i = 0; i < 4 * kTiles; ++i) s[i / 4][i % 4] = scale.down * elements[i];
+    for (int i = 0; i < kCarrySlabs * kElements; ++i)
+      s[i / kElements][i % kElements / 4][i % 4] = scale.down * elements[i];
   }
 
   const auto chunk_of = [&](int i) { return kBack ? count - 1 - i : i; };
@@ -81,14 +88,16 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     if (i < count) {
       auto& stage = memory.stages[i % 2];
       const ChunkMemory& from = memory_of(i);
-      copy_tile<kCarryThreads>(kBack ? from.Kh : from.Kt, stage.A);
-      copy_tile<kCarryThreads>(kBack ? from.Kt : from.Kh, stage.B);
-      if constexpr (kBack) copy_tile<kCarryThreads>(from.Qh, stage.Q);
+      copy_tile<kCarryThreads>(kBack ? from.Kh : from.Kt, stage.A, kHead, thread);
+      copy_tile<kCarryThreads>(kBack ? from.Kt : from.Kh, stage.B, kHead, thread);
+      if constexpr (kBack) copy_tile<kCarryThreads>(from.Qh, stage.Q, kHead, thread);
       const std::int64_t t0 = sequence.begin + std::int64_t{chunk_of(i)} * kTokens;
       copy_input<kCarryThreads, kCarryValues>(
           rows, head, block_value, kCarryValues,
-          {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows);
-      if (const int at = threadIdx.x * 4; at < 2 * kHead)
+          {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows,
+          thread);
+      static_assert(kCarryThreads * 4 >= 2 * kHead);
+      if (const int at = thread * 4; at < 2 * kHead)
         __pipeline_memcpy_async(stage.gamma + at, from.factors[0] + at, 16);
     }
     __pipeline_commit();
@@ -101,11 +110,12 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     for (int n = 0; n < kTiles; ++n) {
       const float2 times = factor_of(channel + 8 * n + 2 * p);
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
+      for (int row = 0; row < kCarryValues; row += 8) {
         constexpr float kMost = 65504;  // what is larger is not right any more, but finite
         const auto held = [](float x) { return fminf(fmaxf(x, -kMost), kMost); };
-        tile.pair(slab_value + g + 8 * r, channel + 8 * n + 2 * p) =
-            pack_f16(held(times.x * s[n][2 * r]), held(times.y * s[n][2 * r + 1]));
+        const float(&own)[4] = s[row / 16][n];
+        tile.pair(row + g, channel + 8 * n + 2 * p) =
+            pack_f16(held(times.x * own[row % 16 / 4]), held(times.y * own[row % 16 / 4 + 1]));
       }
     }
   };
@@ -115,50 +125,63 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     hold(memory.S, [](int) { return float2{1, 1}; });
     __pipeline_wait_prior(0);
     __syncthreads();
-    if constexpr (!kBack) {  // K~ is stored divided by `first`; S is multiplied by it
+    // K~ is stored divided by `first`; S is multiplied by it.
+    if constexpr (!kBack)
       hold(memory.left, [&](int c) { return *reinterpret_cast<const float2*>(stage.first + c); });
-      __syncthreads();
-    }
+    __syncthreads();
     copy(i + 1);  // to where the chunk before was
     {
       ChunkMemory& own = memory_of(i);
       std::uint16_t* const kept = (kBack ? own.dS : own.S).at + block_value * kHead;
 #pragma unroll
-      for (int at = threadIdx.x * 8; at < kCarryValues * kHead; at += kCarryThreads * 8)
+      for (int at = thread * 8; at < kCarryValues * kHead; at += kCarryThreads * 8)
         *reinterpret_cast<uint4*>(kept + at) = *reinterpret_cast<const uint4*>(memory.S.at + at);
     }
 
-    Fragment y[2][2] = {};
+    const Tile<kCarryValues, kHead>* of_Y = &memory.S;
+    if constexpr (!kBack) of_Y = &memory.left;
+    Slice<2> y[kCarrySlabs] = {};
 #pragma unroll
-    for (int k = 0; k < kHead / 16; ++k)
-      multiply(y[k % 2][0], y[k % 2][1], left(kBack ? memory.S : memory.left, slab_value, 16 * k),
-               right(stage.A, 16 * k, kOwnTokens * part));
-    const uint4 given = kBack ? uint4{} : left_of_transposed(stage.rows, slab_value, kOwnTokens * part);
-    const std::uint32_t words[2][2] = {{given.x, given.y}, {given.z, given.w}};
+    for (int k = 0; k < kHead; k += 16) {
+      const uint4 b = right(stage.A, k, kOwnTokens * part);
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
+      for (int slab = 0; slab < kCarrySlabs; ++slab)
+        multiply(y[slab][0], y[slab][1], left(*of_Y, 16 * slab, k), b);
+    }
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float2 v = kBack ? float2{} : unpack(words[n][r], rows.dtype);
-        const auto left_over = [&](float x, int e) { return factor * x - (y[0][n][e] + y[1][n][e]); };
-        memory.Y.pair(slab_value + g + 8 * r, kOwnTokens * part + 8 * n + 2 * p) =
-            pack_f16(left_over(v.x, 2 * r), left_over(v.y, 2 * r + 1));
+    for (int slab = 0; slab < kCarrySlabs; ++slab) {
+      const uint4 given = kBack ? uint4{} : left_of_transposed(stage.rows, 16 * slab, kOwnTokens * part);
+      const std::uint32_t words[2][2] = {{given.x, given.y}, {given.z, given.w}};
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const float2 v = kBack ? float2{} : unpack(words[n][r], rows.dtype);
+          memory.Y.pair(16 * slab + g + 8 * r, kOwnTokens * part + 8 * n + 2 * p) =
+              pack_f16(factor * v.x - y[slab][n][2 * r], factor * v.y - y[slab][n][2 * r + 1]);
+        }
       }
     }
-    Fragment change[kTiles] = {};
+    Slice<kTiles> change[kCarrySlabs] = {};
     const auto add = [&](auto&& from, const KeyTile& B) {
 #pragma unroll
-      for (int k = 0; k < kTokens / 16; ++k) {
-        const uint4 a = from(k);
+      for (int k = 0; k < kTokens; k += 16) {
+        uint4 a[kCarrySlabs];
 #pragma unroll
-        for (int n = 0; n < kTiles; n += 2)
-          multiply(change[n], change[n + 1], a, right_of_transposed(B, 16 * k, channel + 8 * n));
+        for (int slab = 0; slab < kCarrySlabs; ++slab) a[slab] = from(slab, k);
+#pragma unroll
+        for (int n = 0; n < kTiles; n += 2) {
+          const uint4 b = right_of_transposed(B, k, channel + 8 * n);
+#pragma unroll
+          for (int slab = 0; slab < kCarrySlabs; ++slab)
+            multiply(change[slab][n], change[slab][n + 1], a[slab], b);
+        }
       }
     };
     if constexpr (kBack) {
       add(
-          [&](int k) {
-            const uint4 x = left_of_transposed(stage.rows, slab_value, 16 * k);
+          [&](int slab, int k) {
+            const uint4 x = left_of_transposed(stage.rows, 16 * slab, k);
             const auto scaled = [&](std::uint32_t word) {
               const float2 pair = unpack(word, rows.dtype);
               return pack_f16(factor * pair.x, factor * pair.y);
@@ -168,41 +191,51 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
           stage.Q);
     }
     __syncthreads();
-    add([&](int k) { return left(memory.Y, slab_value, 16 * k); }, stage.B);
+    add([&](int slab, int k) { return left(memory.Y, 16 * slab, k); }, stage.B);
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
       const float2 gamma = *reinterpret_cast<const float2*>(stage.gamma + channel + 8 * n + 2 * p);
       const float2 first =
           kBack ? *reinterpret_cast<const float2*>(stage.first + channel + 8 * n + 2 * p) : float2{1, 1};
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        s[n][e] = (e % 2 ? gamma.y : gamma.x) * s[n][e] + (e % 2 ? first.y : first.x) * change[n][e];
+      for (int slab = 0; slab < kCarrySlabs; ++slab) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          s[slab][n][e] =
+              (e % 2 ? gamma.y : gamma.x) * s[slab][n][e] + (e % 2 ? first.y : first.x) * change[slab][n][e];
+      }
     }
   }
   if constexpr (kBack) {
-    float elements[4 * kTiles];
+    float elements[kCarrySlabs * kElements];
 #pragma unroll
-    for (int i = 0; i < 4 * kTiles; ++i) elements[i] = scale.up * s[i / 4][i % 4];
+    for (int i = 0; i < kCarrySlabs * kElements; ++i)
+      elements[i] = scale.up * s[i / kElements][i % kElements / 4][i % 4];
     store_state(back.dinitial_state, n, head, key, value, in_state, elements);
   }
 }
 
-template <Direction direction>
-__global__ void __launch_bounds__(kCarryThreads)
-    carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
-  extern __shared__ __align__(1024) char shared[];
-  carry_block<direction>(back, workspace, blockIdx.x, shared);
-}
-
-/// Neither direction needs the other. Where there are few heads, both are under way together: the first half
-/// of the blocks goes back, the others forward.
-__global__ void __launch_bounds__(kCarryThreads)
+/// A block has 32 values of a head in both directions, neither of which needs the other.
+__global__ void __launch_bounds__(2 * kCarryThreads)
     carry_both(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
-  if (const unsigned half = gridDim.x / 2; blockIdx.x < half)
-    carry_block<Direction::back>(back, workspace, blockIdx.x, shared);
+  auto& memory = *reinterpret_cast<BothCarryMemory*>(shared);
+  if (threadIdx.x < kCarryThreads)
+    carry_block<Direction::back>(back, workspace, blockIdx.x, memory.back);
   else
-    carry_block<Direction::forward>(back, workspace, blockIdx.x - half, shared);
+    carry_block<Direction::forward>(back, workspace, blockIdx.x, memory.forward);
+}
+
+/// Where there are few heads, a block has one direction: the first half of them goes back.
+__global__ void __launch_bounds__(kCarryThreads)
+    carry_either(const __grid_constant__ BackwardCall back,
+                 const __grid_constant__ BackwardMemory workspace) {
+  extern __shared__ __align__(1024) char shared[];
+  if (const unsigned half = gridDim.x / 2; blockIdx.x < half)
+    carry_block(back, workspace, blockIdx.x, *reinterpret_cast<CarryMemory<Direction::back>*>(shared));
+  else
+    carry_block(back, workspace, blockIdx.x - half,
+                *reinterpret_cast<CarryMemory<Direction::forward>*>(shared));
 }
 
 }  // namespace fla::cuda_backward

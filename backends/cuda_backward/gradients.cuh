@@ -5,12 +5,15 @@
 
 /// The gradients of one chunk and value head (workspace.cuh).
 ///
-///     by values      a warp has 16 values:     Z U D dU dV dY, each a slice values x tokens
-///     pairs          a warp has 16 x 32 of dM and of dN
-///     by channels    a warp has 16 channels:   dQ~ dK~ dKr, then the pairs of every level (keys.cuh):
+///     by values      a warp has 16 values of Z U D, or of dU dV dY, each a slice values x tokens
+///     pairs          a warp has 16 x 32 of dM or of dN
+///     by channels    a warp has 16 channels of half of the tokens: dQ~ dK~ dKr, then the pairs of every
+///                    level (keys.cuh):
 ///
 ///         dq_i += f_i sum_j dM_ij (f_j k_j)        dk_i likewise with dN
 ///         dk_j += f_j sum_i dM_ij (f_i q_i) + dN_ij (f_i k_i)
+///
+/// With a gate a token there are no levels: the decays of pairs are factors of dM and dN.
 ///
 /// A product x with a decay from token j to token i adds x dx to the gradient of g_t for j < t <= i. With a_i
 /// the sum of x dx over products that end at i, and b_i over those that begin there,
@@ -20,6 +23,13 @@
 /// Then dq and dk go through norms by tokens, dg through sums and gates by channels; they change hands in
 /// shared memory.
 namespace fla::cuda_backward {
+
+inline constexpr int kGradientThreads = 512;
+template <Inputs inputs>
+using HalfKeys = Keys<kTokenTiles / 2, inputs>;
+using HalfSlice = Slice<kTokenTiles / 2>;
+using HalfPacked = Packed<kTokenTiles / 2>;
+static_assert(HalfKeys<Inputs::any>::kThreads == kGradientThreads);
 
 struct GradientMemory {
   union {
@@ -37,6 +47,9 @@ struct GradientMemory {
     struct {
       KeyTile K, Kr;
     };
+    struct {
+      KeyTile q_of_level, k_of_level;  ///< left operands of the pairs that two warps have
+    };
     GateMemory gates;
   };
   union {
@@ -47,14 +60,20 @@ struct GradientMemory {
         RowTile k_again;
       };
       KeyTile dV;
-      PairTile dM, dN;
+      union {
+        KeyTile D;
+        struct {
+          PairTile dM, dN;
+        };
+      };
     };
   };
   PlainRows raw_gates;
   KeyNorms norms;
-  float by_warp[kBlockWarps][kTokens];  ///< partial sums over values
-  float whole[kHead];                   ///< the part of dg that all tokens of the chunk share
-  float halves[kHead];
+  float by_warp[kHead / 16][kTokens];  ///< partial sums over values
+  float whole[2][kHead];               ///< the part of dg that all tokens of the chunk share, by halves
+  float totals[4][kHead];              ///< of parts of tokens (ChannelPart)
+  float G[kTokens];                    ///< sums of log2-decays, of gates that have a number a token
 };
 
 /// Sums over rows of a slice are in by_warp after the next barrier.
@@ -65,23 +84,23 @@ __device__ inline void put_token_sums(GradientMemory& memory, const float (&sums
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float sum = reduce<8, 4>(sums[n][i]);
-      if (lane < 4) memory.by_warp[threadIdx.x / 32][8 * n + 2 * lane + i] = sum;
+      if (lane < 4) memory.by_warp[threadIdx.x / 32 % (kHead / 16)][8 * n + 2 * lane + i] = sum;
     }
   }
 }
 __device__ inline float token_sum(const GradientMemory& memory, int t) {
   float sum = 0;
 #pragma unroll
-  for (int warp = 0; warp < kBlockWarps; ++warp) sum += memory.by_warp[warp][t];
+  for (int warp = 0; warp < kHead / 16; ++warp) sum += memory.by_warp[warp][t];
   return sum;
 }
 
 /// Scales dO to E, in place and in f16.
 __device__ inline void scale_rows(RowTile& rows, DType dtype, float factor) {
 #pragma unroll 1
-  for (int i = 0; i < kTokens * kHead / 8 / kBlockThreads; ++i) {
+  for (int i = 0; i < kTokens * kHead / 8 / kGradientThreads; ++i) {
     auto& words =
-        *reinterpret_cast<uint4*>(rows.at + (i * kBlockThreads + static_cast<int>(threadIdx.x)) * 8);
+        *reinterpret_cast<uint4*>(rows.at + (i * kGradientThreads + static_cast<int>(threadIdx.x)) * 8);
     const auto scaled = [&](std::uint32_t word) {
       const float2 x = unpack(word, dtype);
       return pack_f16(factor * x.x, factor * x.y);
@@ -90,19 +109,28 @@ __device__ inline void scale_rows(RowTile& rows, DType dtype, float factor) {
   }
 }
 
-__device__ inline void subtract(Slice& x, const Slice& y) {
+/// x - A B, as multiply() has A and B: x and A are in f16.
+template <Triangle triangle, class Right>
+__device__ void subtract(const Packed<kTokenTiles>& x, Packed<kTokenTiles> a, Right&& right,
+                         Slice<kTokenTiles>& d) {
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) x[n][i] -= y[n][i];
+    for (int r = 0; r < 2; ++r) {
+      const float2 pair = unpack_f16(x.at[n][r]);
+      d[n][2 * r] = pair.x, d[n][2 * r + 1] = pair.y;
+      a.at[n][r] ^= 0x80008000u;
+    }
   }
+  multiply<kTokens / 16, triangle>(
+      d, [&](int s) { return a.left(s); }, right);
 }
 
-/// Leaves U and dV in shared memory, and the partial sums of dbeta.
-__device__ inline void value_gradients(const BackwardCall& back, GradientMemory& memory,
-                                       const Scales& scales) {
-  const int value = static_cast<int>(threadIdx.x) / 32 * 16;
-  Slice d = {};
+/// Leaves U and D in shared memory: half of the warps.
+template <Inputs inputs>
+__device__ void written_values(const BackwardCall& back, GradientMemory& memory, int value,
+                               const Scales& scales) {
+  Slice<kTokenTiles> d = {};
   multiply<kHead / 16>(
       d, [&](int s) { return left(memory.S, value, 16 * s); },
       [&](int k, int n) { return right(memory.K, k, n); });
@@ -112,85 +140,89 @@ __device__ inline void value_gradients(const BackwardCall& back, GradientMemory&
     const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float2 v = unpack(word[i], back.call.v.dtype);
+      const float2 v = unpack(word[i], dtype_of<inputs>(back.call.v));
       float(&z)[4] = d[2 * s + i / 2];
       z[i % 2 * 2] = scales.values.down * v.x - z[i % 2 * 2];
       z[i % 2 * 2 + 1] = scales.values.down * v.y - z[i % 2 * 2 + 1];
     }
   }
-  Packed U;
-  {
-    const Packed Z = packed(d);
-    Slice u = {};
-    multiply<kTokens / 16>(
-        u, [&](int s) { return Z.left(s); },
-        [&](int k, int n) { return right_of_transposed(memory.T2, k, n); });
-    U = packed(u);
-  }
+  const auto lower = [](const PairTile& pairs) {
+    return [&pairs](int k, int n) { return right_of_transposed(pairs, k, n); };
+  };
+  const auto Z = packed(d);
+  Slice<kTokenTiles> x = {};
+  multiply<kTokens / 16, Triangle::from_step>(
+      x, [&](int s) { return Z.left(s); }, lower(memory.T2));
+  const auto U = packed(x);
   put(U, memory.U, value);
-  {
-    Slice x = {};
-    multiply<kTokens / 16>(
-        x, [&](int s) { return U.left(s); },
-        [&](int k, int n) { return right_of_transposed(memory.N, k, n); });
-    subtract(d, x);
-  }
-  Slice dY = {};
-  multiply<kTokens / 16>(
-      dY, [&](int s) { return left_of_transposed(memory.E, value, 16 * s); },
-      [&](int k, int n) { return right(memory.M, k, n); });
+  subtract<Triangle::from_step>(Z, U, lower(memory.N), x);
+  put(packed(x), memory.D, value);
+}
+
+/// Leaves dV in shared memory and dY in registers: the other half.
+__device__ inline void value_gradients(GradientMemory& memory, int value, Slice<kTokenTiles>& dY) {
+  const auto upper = [](const PairTile& pairs) {
+    return [&pairs](int k, int n) { return right(pairs, k, n); };
+  };
+  multiply<kTokens / 16, Triangle::to_step>(
+      dY, [&](int s) { return left_of_transposed(memory.E, value, 16 * s); }, upper(memory.M));
   multiply<kHead / 16>(
       dY, [&](int s) { return left(memory.dS, value, 16 * s); },
       [&](int k, int n) { return right(memory.Kr, k, n); });
-  Packed dV;
-  {
-    const Packed dU = packed(dY);
-    Slice x = {};
-    multiply<kTokens / 16>(
-        x, [&](int s) { return dU.left(s); }, [&](int k, int n) { return right(memory.T2, k, n); });
-    dV = packed(x);
-  }
+  const auto dU = packed(dY);
+  Slice<kTokenTiles> x = {};
+  multiply<kTokens / 16, Triangle::to_step>(
+      x, [&](int s) { return dU.left(s); }, upper(memory.T2));
+  const auto dV = packed(x);
   put(dV, memory.dV, value);
-  {
-    Slice x = {};
-    multiply<kTokens / 16>(
-        x, [&](int s) { return dV.left(s); }, [&](int k, int n) { return right(memory.N, k, n); });
-    subtract(dY, x);
-  }
+  subtract<Triangle::to_step>(dU, dV, upper(memory.N), dY);
+}
+
+/// The warp's part of dY_i D_i.
+__device__ inline void put_beta_sums(GradientMemory& memory, int value, const Slice<kTokenTiles>& dY) {
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
   float sums[kTokenTiles][2];
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) sums[n][i] = dY[n][i] * d[n][i] + dY[n][i + 2] * d[n][i + 2];
+    const float2 upper = unpack_f16(memory.D.pair(value + g, 8 * n + 2 * p)),
+                 lower = unpack_f16(memory.D.pair(value + g + 8, 8 * n + 2 * p));
+    sums[n][0] = dY[n][0] * upper.x + dY[n][2] * lower.x;
+    sums[n][1] = dY[n][1] * upper.y + dY[n][3] * lower.y;
   }
   put_token_sums(memory, sums);
 }
 
-/// dM, lower triangular, and dN, strictly lower triangular.
-__device__ inline void pair_gradients(GradientMemory& memory) {
-  const int row = static_cast<int>(threadIdx.x) / 64 * 16,
+/// dM, lower triangular, or dN, strictly lower triangular; with a gate a token times the pairs' decays. With
+/// `wide_blocks` the two blocks of 32 x 32 on the diagonal are bf16.
+template <bool by_channel>
+__device__ void pair_gradients(GradientMemory& memory, bool wide_blocks) {
+  const bool of_M = threadIdx.x < kGradientThreads / 2;
+  const int row = static_cast<int>(threadIdx.x) / 64 % 4 * 16,
             column = static_cast<int>(threadIdx.x) / 32 % 2 * 32;
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  Fragment dM[4] = {}, dN[4] = {};
+  Slice<4> d = {};
   if (column < row + 16) {
 #pragma unroll 2
     for (int k = 0; k < kHead; k += 16) {
-      const uint4 e = left(memory.E, row, k), dV = left_of_transposed(memory.dV, row, k);
+      const uint4 a = of_M ? left(memory.E, row, k) : left_of_transposed(memory.dV, row, k);
 #pragma unroll
-      for (int n = 0; n < 4; n += 2) {
-        const uint4 u = right(memory.U, k, column + 8 * n);
-        multiply(dM[n], dM[n + 1], e, u);
-        multiply(dN[n], dN[n + 1], dV, u);
-      }
+      for (int n = 0; n < 4; n += 2) multiply(d[n], d[n + 1], a, right(memory.U, k, column + 8 * n));
     }
   }
+  PairTile& to = of_M ? memory.dM : memory.dN;
+  const bool wide = wide_blocks && row / 32 * 32 == column;
+  const float sign = of_M ? 1 : -1;
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int i = row + g + 8 * r, j = column + 8 * n + 2 * p;
-      memory.dM.pair(i, j) = pack_f16(i >= j ? dM[n][2 * r] : 0, i > j ? dM[n][2 * r + 1] : 0);
-      memory.dN.pair(i, j) = pack_f16(i > j ? -dN[n][2 * r] : 0, i > j + 1 ? -dN[n][2 * r + 1] : 0);
+      const int i = row + g + 8 * r, j = column + 8 * n + 2 * p, least = of_M ? i : i - 1;
+      const auto own = [&](int at, float x) {
+        if (at > least) return 0.0f;
+        return by_channel ? sign * x : sign * exp2_decay(memory.G[i] - memory.G[at]) * x;
+      };
+      const float x = own(j, d[n][2 * r]), y = own(j + 1, d[n][2 * r + 1]);
+      to.pair(i, j) = wide ? pack_bf16(x, y) : pack_f16(x, y);
     }
   }
 }
@@ -198,7 +230,7 @@ __device__ inline void pair_gradients(GradientMemory& memory) {
 /// Gradients of the warp's channels. `terms` is a_i - b_i of the formula above: a pair adds the product of
 /// the same rounded operands to a_i and b_j, so that the two cancel.
 struct KeyGradients {
-  Slice dq, dk, terms;
+  HalfSlice dq, dk, terms;
 };
 
 /// dx += f y and terms += x y, for one tile; y is the gradient of the scaled operand x.
@@ -213,129 +245,165 @@ __device__ void add_scaled(Fragment& dx, Fragment& terms, const std::uint32_t (&
   }
 }
 
-/// The pairs of tokens `base` .. base + half - 1 and the half behind them, half 16 or 32.
-template <int half, int base>
-__device__ void add_block(const GradientMemory& memory, const Packed& f, const Packed& q, const Packed& k,
-                          KeyGradients& d) {
-  constexpr int kTiles = half / 8, kFirst = base / 8, kLater = kFirst + kTiles;
-  const auto looking_back = [&](const PairTile& pairs, const Packed& x, Slice& to) {
-    Fragment y[kTiles] = {};
+/// q and k, with the decays of level 32 if there are levels, for other warps.
+template <bool by_channel, class Keys>
+__device__ void put_shared_level(GradientMemory& memory, const Keys& keys) {
+  HalfPacked q = keys.q, k = keys.k;
+  if constexpr (by_channel) {
+    const HalfPacked f = keys.template decays<32>();
+    q = q * f, k = k * f;
+  }
+  put(q, memory.q_of_level, keys.channel, keys.first);
+  put(k, memory.k_of_level, keys.channel, keys.first);
+}
+
+/// The pairs of a token in either half. The later half looks back, the other one forth.
+template <class Keys>
+__device__ void add_halves(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+  const auto add = [&]<int sign>(std::integral_constant<int, sign>, const KeyTile& operands,
+                                 const HalfSlice& y, HalfSlice& dx) {
 #pragma unroll
-    for (int s = 0; s < half / 16; ++s) {
+    for (int n = 0; n < 4; ++n) {
 #pragma unroll
-      for (int n = 0; n < kTiles; n += 2)
-        multiply(y[n], y[n + 1], k.left(base / 16 + s),
-                 right_of_transposed(pairs, base + 16 * s, base + half + 8 * n));
+      for (int r = 0; r < 2; ++r) {
+        const float2 x = unpack_f16(word_of(operands, keys.channel, keys.first, n, r));
+#pragma unroll
+        for (int e = 2 * r; e < 2 * r + 2; ++e) {
+          dx[n][e] += exp2_decay(sign * (keys.G[n][e] - keys.middle[r])) * y[n][e];
+          d.terms[n][e] += sign * (e % 2 ? x.y : x.x) * y[n][e];
+        }
+      }
     }
+  };
+  constexpr std::integral_constant<int, 1> kBack;
+  constexpr std::integral_constant<int, -1> kForth;
+  if (keys.first == 0) {
+    HalfSlice y = {};
+    multiply<2>(
+        y, [&](int s) { return left(memory.q_of_level, keys.channel, 32 + 16 * s); },
+        [&](int k, int n) { return right(memory.dM, 32 + k, n); });
+    multiply<2>(
+        y, [&](int s) { return left(memory.k_of_level, keys.channel, 32 + 16 * s); },
+        [&](int k, int n) { return right(memory.dN, 32 + k, n); });
+    return add(kForth, memory.k_of_level, y, d.dk);
+  }
+  const auto earlier = [&](int s) { return left(memory.k_of_level, keys.channel, 16 * s); };
+  {
+    HalfSlice y = {};
+    multiply<2>(y, earlier, [&](int k, int n) { return right_of_transposed(memory.dM, k, 32 + n); });
+    add(kBack, memory.q_of_level, y, d.dq);
+  }
+  HalfSlice y = {};
+  multiply<2>(y, earlier, [&](int k, int n) { return right_of_transposed(memory.dN, k, 32 + n); });
+  add(kBack, memory.k_of_level, y, d.dk);
+}
+
+/// The pairs of the warp's first 16 tokens and the 16 behind them.
+template <class Keys>
+__device__ void add_sixteens(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+  const HalfPacked f = keys.template decays<16>(), q = keys.q * f, k = keys.k * f;
+  const auto looking_back = [&](const PairTile& pairs, const HalfPacked& x, HalfSlice& to) {
+    Slice<2> y = {};
+    multiply<1>(
+        y, [&](int) { return k.left(0); },
+        [&](int, int n) { return right_of_transposed(pairs, keys.first, keys.first + 16 + n); });
 #pragma unroll
-    for (int n = 0; n < kTiles; ++n)
-      add_scaled<1>(to[kLater + n], d.terms[kLater + n], f.at[kLater + n], x.at[kLater + n], y[n]);
+    for (int n = 0; n < 2; ++n) add_scaled<1>(to[2 + n], d.terms[2 + n], f.at[2 + n], x.at[2 + n], y[n]);
   };
   looking_back(memory.dM, q, d.dq);
   looking_back(memory.dN, k, d.dk);
-  Fragment y[kTiles] = {};
+  Slice<2> y = {};
+  multiply<1>(
+      y, [&](int) { return q.left(1); },
+      [&](int, int n) { return right(memory.dM, keys.first + 16, keys.first | n); });
+  multiply<1>(
+      y, [&](int) { return k.left(1); },
+      [&](int, int n) { return right(memory.dN, keys.first + 16, keys.first | n); });
 #pragma unroll
-  for (int s = 0; s < half / 16; ++s) {
-#pragma unroll
-    for (int n = 0; n < kTiles; n += 2) {
-      const int step = (base + half) / 16 + s, row = base + half + 16 * s;
-      multiply(y[n], y[n + 1], q.left(step), right(memory.dM, row, base + 8 * n));
-      multiply(y[n], y[n + 1], k.left(step), right(memory.dN, row, base + 8 * n));
-    }
-  }
-#pragma unroll
-  for (int n = 0; n < kTiles; ++n)
-    add_scaled<-1>(d.dk[kFirst + n], d.terms[kFirst + n], f.at[kFirst + n], k.at[kFirst + n], y[n]);
+  for (int n = 0; n < 2; ++n) add_scaled<-1>(d.dk[n], d.terms[n], f.at[n], k.at[n], y[n]);
 }
 
-/// Four 8 x 8 blocks of pairs as right operands, from [base + row(m)][base + column(m)] for m = 0 .. 3, or
-/// their transposes.
-template <bool transposed, class Row, class Column>
-__device__ uint4 blocks_of_8(const PairTile& pairs, int base, Row&& row, Column&& column) {
+/// Four 8 x 8 blocks of pairs as right operands, or their transposes: from [row(m)][column(m)] of tile(m) for
+/// m = 0 .. 3.
+template <bool transposed, class Tile, class Row, class Column>
+__device__ void blocks_of_8(Tile&& tile, Row&& row, Column&& column, std::uint32_t (&blocks)[4]) {
   const int m = threadIdx.x % 32 / 8;
-  return load_matrices<!transposed>(pairs.address(base, base, row(m) + lane_row(), column(m)));
+  const uint4 words = load_matrices<!transposed>(tile(m).address(0, 0, row(m) + lane_row(), column(m)));
+  blocks[0] = words.x, blocks[1] = words.y, blocks[2] = words.z, blocks[3] = words.w;
 }
 
-/// The pairs of levels 8, 4 and 2: one or two tiles of tokens, `step`.
-template <int step>
-__device__ void add_small_blocks(const GradientMemory& memory, int half, const Packed& f, const Packed& q,
-                                 const Packed& k, KeyGradients& d) {
+/// The pairs of an 8 x 8 block, in tiles `earlier` and `later` of the warp. Of the right operands that count
+/// which belong to the level.
+__device__ inline void add_block_of_8(int earlier, int later, std::uint32_t dM, std::uint32_t dN,
+                                      std::uint32_t dMt, std::uint32_t dNt, const HalfPacked& f,
+                                      const HalfPacked& q, const HalfPacked& k, KeyGradients& d) {
+  Fragment x = {}, y = {}, z = {};
+  mma_f16(x, k.at[earlier][0], k.at[earlier][1], dM);
+  mma_f16(y, k.at[earlier][0], k.at[earlier][1], dN);
+  mma_f16(z, q.at[later][0], q.at[later][1], dMt);
+  mma_f16(z, k.at[later][0], k.at[later][1], dNt);
+  add_scaled<1>(d.dq[later], d.terms[later], f.at[later], q.at[later], x);
+  add_scaled<1>(d.dk[later], d.terms[later], f.at[later], k.at[later], y);
+  add_scaled<-1>(d.dk[earlier], d.terms[earlier], f.at[earlier], k.at[earlier], z);
+}
+
+/// Level 8: two blocks.
+template <class Keys>
+__device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+  const HalfPacked f = keys.template decays<8>(), q = keys.q * f, k = keys.k * f;
+  const auto tile = [&](int m) -> const PairTile& { return m < 2 ? memory.dM : memory.dN; };
+  const auto row = [&](int m) { return keys.first + m % 2 * 16 + 8; };
+  const auto column = [&](int m) { return keys.first + m % 2 * 16; };
+  std::uint32_t back[4], front[4];
+  blocks_of_8<true>(tile, row, column, back);
+  blocks_of_8<false>(tile, row, column, front);
+#pragma unroll
+  for (int m = 0; m < 2; ++m)
+    add_block_of_8(2 * m, 2 * m + 1, back[m], back[m + 2], front[m], front[m + 2], f, q, k, d);
+}
+
+/// Levels 4 and 2, in a loop: the four blocks on the diagonal.
+template <class Keys>
+__device__ void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  // Of the right operands what belongs to this level: rows are contracted over p, columns are g.
-  const auto own = [&](int later, int earlier) {
-    return step == 2 || ((later & half) && !(earlier & half) && (later ^ earlier) < 2 * half);
-  };
-  const bool back_own = own(g, 2 * p), front_own = own(2 * p, g);
-#pragma unroll
-  for (int first = 0; first < kTokenTiles; first += 4 * step) {
-    const auto row = [](int m) { return 8 * (m * step + step - 1); };
-    const auto column = [](int m) { return 8 * m * step; };
-    const uint4 dM = blocks_of_8<true>(memory.dM, 8 * first, row, column),
-                dN = blocks_of_8<true>(memory.dN, 8 * first, row, column);
-    const uint4 dMt = blocks_of_8<false>(memory.dM, 8 * first, row, column),
-                dNt = blocks_of_8<false>(memory.dN, 8 * first, row, column);
-    const std::uint32_t of_q[4] = {dM.x, dM.y, dM.z, dM.w}, of_k[4] = {dN.x, dN.y, dN.z, dN.w};
-    const std::uint32_t by_q[4] = {dMt.x, dMt.y, dMt.z, dMt.w}, by_k[4] = {dNt.x, dNt.y, dNt.z, dNt.w};
-#pragma unroll
-    for (int m = 0; m < 4; ++m) {
-      const int earlier = first + m * step, later = earlier + step - 1;
-      Fragment x = {}, y = {}, z = {};
-      mma_f16(x, k.at[earlier][0], k.at[earlier][1], back_own ? of_q[m] : 0);
-      mma_f16(y, k.at[earlier][0], k.at[earlier][1], back_own ? of_k[m] : 0);
-      mma_f16(z, q.at[later][0], q.at[later][1], front_own ? by_q[m] : 0);
-      mma_f16(z, k.at[later][0], k.at[later][1], front_own ? by_k[m] : 0);
-      add_scaled<1>(d.dq[later], d.terms[later], f.at[later], q.at[later], x);
-      add_scaled<1>(d.dk[later], d.terms[later], f.at[later], k.at[later], y);
-      add_scaled<-1>(d.dk[earlier], d.terms[earlier], f.at[earlier], k.at[earlier], z);
-    }
-  }
-}
-
-template <int half>
-__device__ void add_level(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
-  Packed f;
-#pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-    Fragment own;
-    keys.decays_to_boundary<half>(n, own);
-    f.at[n][0] = pack_f16(own[0], own[1]), f.at[n][1] = pack_f16(own[2], own[3]);
-  }
-  const Packed q = keys.q * f, k = keys.k * f;
-  if constexpr (half == 32) {
-    add_block<32, 0>(memory, f, q, k, d);
-  } else if constexpr (half == 16) {
-    add_block<16, 0>(memory, f, q, k, d);
-    add_block<16, 32>(memory, f, q, k, d);
-  } else {
-    add_small_blocks<2>(memory, half, f, q, k, d);
-  }
-}
-
-/// Levels 4 and 2, in a loop.
-__device__ inline void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+  const auto at = [&](int m) { return keys.first + 8 * m; };
 #pragma unroll 1
   for (int half = 4; half >= 2; half /= 2) {
-    Packed f;
+    // Of the right operands what belongs to this level: rows are contracted over p, columns are g.
+    const auto own = [&](int later, int earlier) {
+      return (later & half) && !(earlier & half) && (later ^ earlier) < 2 * half;
+    };
+    const bool back_own = own(g, 2 * p), front_own = own(2 * p, g);
+    HalfPacked f;
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
+    for (int n = 0; n < 4; ++n) {
       Fragment own;
       keys.decays_within_tile(half, n, own);
       f.at[n][0] = pack_f16(own[0], own[1]), f.at[n][1] = pack_f16(own[2], own[3]);
     }
-    const Packed q = keys.q * f, k = keys.k * f;
-    add_small_blocks<1>(memory, half, f, q, k, d);
+    const HalfPacked q = keys.q * f, k = keys.k * f;
+    std::uint32_t dM[4], dN[4], dMt[4], dNt[4];
+    blocks_of_8<true>([&](int) -> const PairTile& { return memory.dM; }, at, at, dM);
+    blocks_of_8<true>([&](int) -> const PairTile& { return memory.dN; }, at, at, dN);
+    blocks_of_8<false>([&](int) -> const PairTile& { return memory.dM; }, at, at, dMt);
+    blocks_of_8<false>([&](int) -> const PairTile& { return memory.dN; }, at, at, dNt);
+#pragma unroll
+    for (int m = 0; m < 4; ++m)
+      add_block_of_8(m, m, back_own ? dM[m] : 0, back_own ? dN[m] : 0, front_own ? dMt[m] : 0,
+                     front_own ? dNt[m] : 0, f, q, k, d);
   }
 }
 
 /// Neighbouring tokens, and every token with itself.
-__device__ inline void add_own_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+template <class Keys>
+__device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   const int p = threadIdx.x % 4;
   const auto number = [](const PairTile& pairs, int i, int j) {
     return unpack_f16(pairs.at[PairTile::index(i, j)]).x;
   };
 #pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-    const int j = 8 * n + 2 * p, i = j + 1;
+  for (int n = 0; n < 4; ++n) {
+    const int j = (keys.first | 8 * n) + 2 * p, i = j + 1;
     const float dM = number(memory.dM, i, j), dN = number(memory.dN, i, j);
     const float of_j = number(memory.dM, j, j), of_i = number(memory.dM, i, i);
 #pragma unroll
@@ -353,71 +421,158 @@ __device__ inline void add_own_pairs(const GradientMemory& memory, const Keys& k
   }
 }
 
-/// dq and dk before the norm. memory.whole is there after the next barrier.
-__device__ inline void key_gradients(GradientMemory& memory, const Keys& keys, KeyGradients& d) {
-  const auto product = [&](const StateTile& state, Slice& x, auto&& right) {
+/// The pairs within the warp's 32 tokens where decays have a range that the format holds (keys.cuh).
+template <bool wide, class Keys>
+__device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+  using F = Format<wide>;
+  float from[2];
+  keys.from_middle(0, from);
+  HalfPacked q, k, earlier;  // q and k as they end pairs, k as it begins them
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float2 own_q = unpack_f16(keys.q.at[n][r]), own_k = unpack_f16(keys.k.at[n][r]);
+      const float x = keys.G[n][2 * r] - from[r], y = keys.G[n][2 * r + 1] - from[r];
+      const float fx = exp2_approximately(x), fy = exp2_approximately(y);
+      q.at[n][r] = F::pack(fx * own_q.x, fy * own_q.y);
+      k.at[n][r] = F::pack(fx * own_k.x, fy * own_k.y);
+      earlier.at[n][r] = F::pack(exp2_approximately(-x) * own_k.x, exp2_approximately(-y) * own_k.y);
+    }
+  }
+  const auto with_all = [&](int n, auto&& body) {  // of tiles n and n + 1
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) body(m, e, n + m, keys.G[n + m][e] - from[e / 2]);
+    }
+  };
+  const auto number = [](const HalfPacked& x, int n, int e) {
+    const float2 pair = F::unpack(x.at[n][e / 2]);
+    return e % 2 ? pair.y : pair.x;
+  };
+#pragma unroll
+  for (int n = 0; n < 4; n += 2) {
+    {
+      Slice<2> x = {}, y = {};
+#pragma unroll
+      for (int s = 0; 2 * s <= n; ++s) {
+        const int column = keys.first | 16 * s, row = keys.first + 8 * n;
+        F::multiply(x[0], x[1], earlier.left(s), right_of_transposed(memory.dM, column, row));
+        F::multiply(y[0], y[1], earlier.left(s), right_of_transposed(memory.dN, column, row));
+      }
+      with_all(n, [&](int m, int e, int tile, float G) {
+        const float f = exp2_approximately(G);
+        d.dq[tile][e] += f * x[m][e];
+        d.dk[tile][e] += f * y[m][e];
+        d.terms[tile][e] += number(q, tile, e) * x[m][e] + number(k, tile, e) * y[m][e];
+      });
+    }
+    Slice<2> z = {};
+#pragma unroll
+    for (int s = n / 2; s < 2; ++s) {
+      const int row = keys.first + 16 * s, column = keys.first | 8 * n;
+      F::multiply(z[0], z[1], q.left(s), right(memory.dM, row, column));
+      F::multiply(z[0], z[1], k.left(s), right(memory.dN, row, column));
+    }
+    with_all(n, [&](int m, int e, int tile, float G) {
+      d.dk[tile][e] += exp2_approximately(-G) * z[m][e];
+      d.terms[tile][e] -= number(earlier, tile, e) * z[m][e];
+    });
+  }
+}
+
+/// All pairs, of gates that have a number a token: dM and dN have their decays.
+template <class Keys>
+__device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+  const auto add = [&](HalfSlice& dx, const HalfPacked& x, float sign, const HalfSlice& y) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float2 own = unpack_f16(x.at[n][r]);
+        dx[n][2 * r] += y[n][2 * r], dx[n][2 * r + 1] += y[n][2 * r + 1];
+        d.terms[n][2 * r] += sign * own.x * y[n][2 * r];
+        d.terms[n][2 * r + 1] += sign * own.y * y[n][2 * r + 1];
+      }
+    }
+  };
+  HalfSlice x = {}, y = {}, z = {};
 #pragma unroll 1
+  for (int j = 0; j < keys.first + 32; j += 16) {
+    const uint4 k = left(memory.k_of_level, keys.channel, j);
+#pragma unroll
+    for (int n = 0; n < 4; n += 2) {
+      multiply(x[n], x[n + 1], k, right_of_transposed(memory.dM, j, keys.first + 8 * n));
+      multiply(y[n], y[n + 1], k, right_of_transposed(memory.dN, j, keys.first + 8 * n));
+    }
+  }
+  add(d.dq, keys.q, 1, x);
+  add(d.dk, keys.k, 1, y);
+#pragma unroll 1
+  for (int i = keys.first; i < kTokens; i += 16) {
+    const uint4 q = left(memory.q_of_level, keys.channel, i), k = left(memory.k_of_level, keys.channel, i);
+#pragma unroll
+    for (int n = 0; n < 4; n += 2) {
+      multiply(z[n], z[n + 1], q, right(memory.dM, i, keys.first | 8 * n));
+      multiply(z[n], z[n + 1], k, right(memory.dN, i, keys.first | 8 * n));
+    }
+  }
+  add(d.dk, keys.k, -1, z);
+}
+
+/// dq and dk before the norm. memory.whole is there after the next barrier.
+template <bool by_channel, class Keys>
+__device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients& d) {
+  const auto product = [&](const StateTile& state, HalfSlice& x, auto&& right) {
+#pragma unroll 2
     for (int s = 0; s < kHead / 16; ++s) {
       const uint4 a = left_of_transposed(state, keys.channel, 16 * s);
 #pragma unroll
-      for (int n = 0; n < kTokenTiles; n += 2) multiply(x[n], x[n + 1], a, right(16 * s, 8 * n));
+      for (int n = 0; n < 4; n += 2) multiply(x[n], x[n + 1], a, right(16 * s, 8 * n));
     }
   };
   {
-    Slice x = {};
-    product(memory.S, x, [&](int k, int n) { return right_of_transposed(memory.E, k, n); });
+    HalfSlice x = {}, y = {};
+    product(memory.S, x, [&](int k, int n) { return right_of_transposed(memory.E, k, keys.first + n); });
+    product(memory.S, y, [&](int k, int n) { return right(memory.dV, k, keys.first | n); });
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
+    for (int n = 0; n < 4; ++n) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float2 q = unpack_f16(keys.q.at[n][r]);
+        const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]);
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int e = 2 * r + i;
-          d.dq[n][e] = exp2_decay(keys.G[n][e]) * x[n][e];
-          d.terms[n][e] = (i ? q.y : q.x) * d.dq[n][e];
+        for (int e = 2 * r; e < 2 * r + 2; ++e) {
+          const float f = exp2_decay(keys.G[n][e]);
+          d.dq[n][e] = f * x[n][e], d.dk[n][e] = -f * y[n][e];
+          d.terms[n][e] = (e % 2 ? q.y : q.x) * d.dq[n][e] + (e % 2 ? k.y : k.x) * d.dk[n][e];
         }
       }
     }
   }
-  {
-    Slice x = {};
-    product(memory.S, x, [&](int k, int n) { return right(memory.dV, k, n); });
-#pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float2 k = unpack_f16(keys.k.at[n][r]);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int e = 2 * r + i;
-          d.dk[n][e] = -exp2_decay(keys.G[n][e]) * x[n][e];
-          d.terms[n][e] += (i ? k.y : k.x) * d.dk[n][e];
-        }
-      }
-    }
-  }
+  keys.forget_what_follows();
   {
     float whole[2] = {};
-    Slice x = {};
+    HalfSlice x = {};
+    product(memory.dS, x, [&](int k, int n) { return right(memory.U, k, keys.first | n); });
+    if (keys.first == 0) {
 #pragma unroll 1
-    for (int s = 0; s < kHead / 16; ++s) {
-      const uint4 S = left_of_transposed(memory.S, keys.channel, 16 * s),
-                  dS = left_of_transposed(memory.dS, keys.channel, 16 * s);
-#pragma unroll
-      for (int n = 0; n < kTokenTiles; n += 2) multiply(x[n], x[n + 1], dS, right(memory.U, 16 * s, 8 * n));
-      const auto product = [](std::uint32_t a, std::uint32_t b) {
-        const float2 x = unpack_f16(a), y = unpack_f16(b);
-        return x.x * y.x + x.y * y.y;
-      };
-      whole[0] += product(S.x, dS.x) + product(S.z, dS.z);
-      whole[1] += product(S.y, dS.y) + product(S.w, dS.w);
+      for (int s = 0; s < kHead / 16; ++s) {
+        const uint4 S = left_of_transposed(memory.S, keys.channel, 16 * s),
+                    dS = left_of_transposed(memory.dS, keys.channel, 16 * s);
+        const auto product = [](std::uint32_t a, std::uint32_t b) {
+          const float2 x = unpack_f16(a), y = unpack_f16(b);
+          return x.x * y.x + x.y * y.y;
+        };
+        whole[0] += product(S.x, dS.x) + product(S.z, dS.z);
+        whole[1] += product(S.y, dS.y) + product(S.w, dS.w);
+      }
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       whole[r] *= exp2_decay(keys.last[r]);
 #pragma unroll
-      for (int n = 0; n < kTokenTiles; ++n) {
+      for (int n = 0; n < 4; ++n) {
         const float2 k = unpack_f16(keys.k.at[n][r]);
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -430,22 +585,37 @@ __device__ inline void key_gradients(GradientMemory& memory, const Keys& keys, K
       }
       whole[r] = reduce<4>(whole[r]);
       if (threadIdx.x % 4 == 0)
-        memory.whole[keys.channel + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * r] = whole[r];
+        memory.whole[keys.first / 32][keys.channel + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * r] =
+            whole[r];
     }
   }
-  add_level<32>(memory, keys, d);
-  add_level<16>(memory, keys, d);
-  add_level<8>(memory, keys, d);
-  add_small_levels(memory, keys, d);
-  add_own_pairs(memory, keys, d);
+  keys.forget_what_follows();
+  if constexpr (by_channel) {
+    add_halves(memory, keys, d);
+    keys.forget_what_follows();
+    if (keys.amount == Amount::little) {
+      add_close_pairs<false>(memory, keys, d);
+    } else if (keys.amount == Amount::some) {
+      add_close_pairs<true>(memory, keys, d);
+    } else {
+      add_sixteens(memory, keys, d);
+      add_eights(memory, keys, d);
+      add_small_levels(memory, keys, d);
+      add_own_pairs(memory, keys, d);
+    }
+  } else {
+    add_whole_pairs(memory, keys, d);
+  }
 }
 
-__device__ inline void put(const Slice& x, FloatTile& tile, int channel) {
+template <class Keys>
+__device__ void put(const HalfSlice& x, FloatTile& tile, const Keys& keys) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
 #pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
+  for (int n = 0; n < 4; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) tile[(8 * n + 2 * p + i % 2) * kSliceRow + channel + g + i / 2 * 8] = x[n][i];
+    for (int i = 0; i < 4; ++i)
+      tile[(keys.first + 8 * n + 2 * p + i % 2) * kSliceRow + keys.channel + g + i / 2 * 8] = x[n][i];
   }
 }
 
@@ -459,78 +629,89 @@ __device__ inline void store_8(void* to, DType dtype, std::int64_t at, const flo
                                                                      packed(6)};
 }
 
-/// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)). Four threads have a token. Heads that share keys
-/// leave their part in the workspace.
+/// Of y = r x, r the inverse norm: dx = r dy - r^3 x (x^T dy). Four threads of a half of the block have a
+/// token. Heads that share keys leave their part in the workspace.
 __device__ inline void store_keys(const RecurrenceCall& call, const RowTile& inputs, DType dtype,
                                   const Rows& rows, int head, const TokenRange& range,
                                   const float (&norms)[kTokens], const FloatTile& tile, const Scales& scales,
                                   KeyTile& part) {
-  const int t = threadIdx.x / 4, first = static_cast<int>(threadIdx.x) % 4 * 8;
+  constexpr int kPieces = kHead / 32;
+  const int t = static_cast<int>(threadIdx.x) / 4 % kTokens, first = static_cast<int>(threadIdx.x) % 4 * 8;
   if (!rows.data) return;
-  const float norm = norms[t];
-  const float* const dy = tile + t * kSliceRow + first;
-  const auto with_all = [&](auto&& body) {
-#pragma unroll 1
-    for (int c = 0; c < kHead; c += 32) {
-      const uint4 words = *reinterpret_cast<const uint4*>(inputs.piece(t, first + c));
-      const float4 lower = *reinterpret_cast<const float4*>(dy + c),
-                   upper = *reinterpret_cast<const float4*>(dy + c + 4);
-      const float own[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
-      const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
-      float y[8];
+  float dy[kPieces][8], along = 0;
+  uint4 x[kPieces] = {};
+  const auto numbers = [&](int piece, float(&numbers)[8]) {
+    const std::uint32_t words[4] = {x[piece].x, x[piece].y, x[piece].z, x[piece].w};
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const float2 x = unpack(word[j], dtype);
-        y[2 * j] = norm * x.x, y[2 * j + 1] = norm * x.y;
-      }
-      body(c, y, own);
+    for (int j = 0; j < 4; ++j) {
+      const float2 pair = unpack(words[j], dtype);
+      numbers[2 * j] = pair.x, numbers[2 * j + 1] = pair.y;
     }
   };
-  float along = 0;
-  with_all([&](int, const float(&y)[8], const float(&own)[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) along += y[i] * own[i];
-  });
-  along = reduce<4>(along);
+  for (int piece = 0; piece < kPieces; ++piece) {
+    x[piece] = *reinterpret_cast<const uint4*>(inputs.piece(t, first + 32 * piece));
+    const auto* const from = reinterpret_cast<const float4*>(tile + t * kSliceRow + first + 32 * piece);
+    const float4 lower = from[0], upper = from[1];
+    const float own[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
+    float y[8];
+    numbers(piece, y);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) dy[piece][i] = own[i], along += y[i] * own[i];
+  }
+  const float norm = norms[t], back = -norm * norm * norm * reduce<4>(along);
   if (t >= range.count) return;
   const std::int64_t at =
       range.batch * rows.batch + (range.first + t) * rows.token + head / call.group * rows.head + first;
   const bool shared_keys = call.group > 1;
   const float up = shared_keys ? 1 : scales.gradients.up, and_up = shared_keys ? 1 : scales.values.up;
-  with_all([&](int c, const float(&y)[8], const float(&own)[8]) {
-    float x[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) x[i] = norm * (own[i] - y[i] * along) * up * and_up;
-    if (first + c >= call.K) return;
+  for (int piece = 0; piece < kPieces; ++piece) {
+    float y[8];
+    numbers(piece, y);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) y[i] = (norm * dy[piece][i] + back * y[i]) * up * and_up;
+    const int c = first + 32 * piece;
+    if (c >= call.K) continue;
     if (shared_keys)
-      store_8(part.at, DType::f16, RowTile::index(t, first + c), x);
+      store_8(part.at, DType::f16, RowTile::index(t, c), y);
     else
-      store_8(rows.data, rows.dtype, at + c, x);
-  });
-}
-
-__device__ inline void store_values(const Rows& rows, int head, int V, const TokenRange& range,
-                                    const KeyTile& dV, float factor) {
-  const int t = threadIdx.x / 4;
-  if (!rows.data || t >= range.count) return;
-#pragma unroll 1
-  for (int v = static_cast<int>(threadIdx.x) % 4 * 8; v < V; v += 32) {
-    float x[8];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) x[i] = factor * unpack_f16(dV.at[KeyTile::index(v + i, t)]).x;
-    store_8(rows.data, rows.dtype,
-            range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head + v, x);
+      store_8(rows.data, rows.dtype, at + 32 * piece, y);
   }
 }
 
-/// Four threads have a token, eight channels at a time.
+/// A warp has 8 tokens and 32 values at a time.
+__device__ inline void store_values(const Rows& rows, int head, int V, const TokenRange& range,
+                                    const KeyTile& dV, float factor) {
+  if (!rows.data) return;
+  const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
+  const std::int64_t at =
+      range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int v = i * 64 + static_cast<int>(threadIdx.x) / 256 * 32;
+    if (v >= V) break;
+    const uint4 words = load_matrices<true>(dV.address(v, token, lane, 0));
+    const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+    if (t >= range.count) continue;
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+      const float2 x = unpack_f16(word[m]);
+      const float y[2] = {factor * x.x, factor * x.y};
+      *reinterpret_cast<std::uint32_t*>(static_cast<std::uint16_t*>(rows.data) + at + v + 8 * m) =
+          rows.dtype == DType::f16 ? pack_f16(y[0], y[1]) : pack_bf16(y[0], y[1]);
+    }
+  }
+}
+
+/// Eight threads have a token, eight channels at a time.
 __device__ inline void store_gates(const Rows& rows, int head, int K, const TokenRange& range,
                                    const FloatTile& tile) {
-  const int t = threadIdx.x / 4;
+  const int t = threadIdx.x / 8;
   if (t >= range.count) return;
   const std::int64_t at = range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head;
 #pragma unroll 1
-  for (int c = static_cast<int>(threadIdx.x) % 4 * 8; c < K; c += 32) {
+  for (int c = static_cast<int>(threadIdx.x) % 8 * 8; c < K; c += 64) {
     const float* const from = tile + t * kSliceRow + c;
     const float4 lower = *reinterpret_cast<const float4*>(from),
                  upper = *reinterpret_cast<const float4*>(from + 4);
@@ -546,7 +727,7 @@ __device__ inline void store_gates(const Rows& rows, int head, int K, const Toke
 
 /// From terms to the gradients of log-decays, and of what these are made from. `parts`: [2][kHead], of this
 /// chunk and head.
-template <bool by_channel>
+template <bool by_channel, Inputs inputs>
 __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory, int head,
                                const TokenRange& range, const Scales& scales, float* parts) {
   const RecurrenceCall& call = back.call;
@@ -556,61 +737,70 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
   };
   const auto scaled = [&](float x) { return x * scales.gradients.up * scales.values.up; };
   if constexpr (by_channel) {
-    const ChannelHalf own;
-    const RawGates gates(call, head, range, memory.raw_gates, own);
-    float* const terms = memory.terms + own.first * kSliceRow + own.channel;
-    float sum = 0;
-#pragma unroll 8
-    for (int t = kTokens / 2 - 1; t >= 0; --t) terms[t * kSliceRow] = sum += terms[t * kSliceRow];
-    if (own.first != 0) memory.halves[own.channel] = sum;
+    using Part = ChannelPart<kGradientThreads>;
+    const Part own;
+    const RawGates<inputs> gates(call, head, range, memory.raw_gates, own);
+    float* const place = memory.terms + own.first * kSliceRow + own.channel;
+    float terms[Part::kOwn], sum = 0;
+#pragma unroll
+    for (int t = Part::kOwn - 1; t >= 0; --t) terms[t] = sum += place[t * kSliceRow];
+    memory.totals[own.part][own.channel] = sum;
     __syncthreads();
-    const float others = memory.whole[own.channel] + (own.first == 0 ? memory.halves[own.channel] : 0);
+    float others = memory.whole[0][own.channel] + memory.whole[1][own.channel];
+    for (int part = Part::kParts - 1; part > own.part; --part) others += memory.totals[part][own.channel];
     const float bias = gate_bias(call, head, own.channel);
     GateSums sums;
     if (call.gate == Gate::bounded) {  // the usual gate, in few instructions
       const float slope = call.lower_bound * rate;
-#pragma unroll 4
-      for (int t = 0; t < kTokens / 2; ++t) {
+#pragma unroll
+      for (int t = 0; t < Part::kOwn; ++t) {
         const float in = gates[t] + bias,
-                    x = scaled(terms[t * kSliceRow] + others) * slope * FastSigmoid(rate * in).slope();
-        terms[t * kSliceRow] = x;
-        sums.offset += t < gates.count ? x : 0;
-        sums.rate += t < gates.count ? x * in : 0;
+                    x = scaled(terms[t] + others) * slope * fast_sigmoid_slope(rate * in);
+        place[t * kSliceRow] = x;
+        const float counted = t < gates.count ? x : 0;
+        sums.offset += counted;
+        sums.rate += counted * in;
       }
     } else {
+#pragma unroll
+      for (int t = 0; t < Part::kOwn; ++t) place[t * kSliceRow] = terms[t];
 #pragma unroll 1
       for (int t = 0; t < gates.count; ++t) {
-        float& term = terms[t * kSliceRow];
+        float& term = place[t * kSliceRow];
         term = go_through_gate(call, gates[t], scaled(term + others), rate, bias, sums);
       }
     }
-    float* const of_first_half = memory.dq;  // written by now
-    if (own.first == 0)
-      of_first_half[own.channel] = sums.offset, of_first_half[kHead + own.channel] = sums.rate;
+    float* const of_parts = memory.dq;  // written by now
+    of_parts[own.part * kHead + own.channel] = sums.offset;
+    of_parts[(Part::kParts + own.part) * kHead + own.channel] = sums.rate;
     __syncthreads();
-    if (own.first != 0) {
-      parts[own.channel] = of_first_half[own.channel] + sums.offset;
-      parts[kHead + own.channel] = of_first_half[kHead + own.channel] + sums.rate;
+    if (own.part < 2) {
+      float all = 0;
+#pragma unroll
+      for (int part = 0; part < Part::kParts; ++part)
+        all += of_parts[(own.part * Part::kParts + part) * kHead + own.channel];
+      parts[own.part * kHead + own.channel] = all;
     }
     if (back.dg.data) store_gates(back.dg, head, call.K, range, memory.terms);
     return;
   }
   // One number a token: the sum over channels.
-  const int token = threadIdx.x / 4;
+  const int token = threadIdx.x / 8;
   float sum = 0;
 #pragma unroll 8
-  for (int c = threadIdx.x % 4; c < kHead; c += 4) sum += memory.terms[token * kSliceRow + c];
-  sum = reduce<4>(sum);
-  if (threadIdx.x % 4 == 0) memory.halves[token] = sum;
+  for (int c = threadIdx.x % 8; c < kHead; c += 8) sum += memory.terms[token * kSliceRow + c];
+  sum = reduce<8>(sum);
+  float* const by_token = memory.totals[0];
+  if (threadIdx.x % 8 == 0) by_token[token] = sum;
   __syncthreads();
   if (threadIdx.x >= 32) return;
   float whole = 0;
-  for (int c = threadIdx.x; c < kHead; c += 32) whole += memory.whole[c];
+  for (int c = threadIdx.x; c < kHead; c += 32) whole += memory.whole[0][c] + memory.whole[1][c];
   whole = reduce(whole);
   GateSums sums;
   for (int t = threadIdx.x; t < range.count; t += 32) {
     float dg = 0;
-    for (int i = range.count - 1; i >= t; --i) dg += memory.halves[i];
+    for (int i = range.count - 1; i >= t; --i) dg += by_token[i];
     const float x = go_through_gate(call, load(call.g.data, call.g.dtype, at(call.g, t, 0)),
                                     scaled(whole + dg), rate, gate_bias(call, head, 0), sums);
     if (back.dg.data) store(back.dg.data, back.dg.dtype, at(back.dg, t, 0), x);
@@ -619,8 +809,8 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
   if (threadIdx.x == 0) parts[0] = sums.offset, parts[kHead] = sums.rate;
 }
 
-template <bool by_channel>
-__global__ void __launch_bounds__(kBlockThreads, 1)
+template <bool by_channel, Inputs inputs>
+__global__ void __launch_bounds__(kGradientThreads, 1)
     gradients(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<GradientMemory*>(shared);
@@ -629,34 +819,53 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   ChunkMemory& own = workspace.chunks[blockIdx.x];
   float* const parts = own.factors[0];
   if (chunk.count == 0) {
-    for (int i = threadIdx.x; i < 2 * kHead; i += kBlockThreads) parts[i] = 0;
+    for (int i = threadIdx.x; i < 2 * kHead; i += kGradientThreads) parts[i] = 0;
     return;
   }
   const int head = chunk.head;
   const TokenRange range = chunk.range();
   const Scales scales(call, workspace, chunk.n, head);
-  const Keys keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
-                  memory.gates, memory.norms, [&] {
-                    copy_tile<kBlockThreads>(own.S, memory.S, call.V);
-                    copy_tile<kBlockThreads>(own.dS, memory.dS, call.V);
-                    copy_tile<kBlockThreads>(own.M, memory.M);
-                    copy_tile<kBlockThreads>(own.N, memory.N);
-                    copy_tile<kBlockThreads>(own.T2, memory.T2);
-                    copy_input<kBlockThreads>(call.v, head, 0, call.V, range, memory.V);
-                    copy_input<kBlockThreads>(back.do_, head, 0, call.V, range, memory.E);
-                  });
+  HalfKeys<inputs> keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
+                        memory.gates, memory.norms, [&] {
+                          copy_tile<kGradientThreads>(own.S, memory.S, call.V);
+                          copy_tile<kGradientThreads>(own.dS, memory.dS, call.V);
+                          copy_tile<kGradientThreads>(own.M, memory.M);
+                          copy_tile<kGradientThreads>(own.N, memory.N);
+                          copy_tile<kGradientThreads>(own.T2, memory.T2);
+                          copy_input<kGradientThreads>(call.v, head, 0, call.V, range, memory.V);
+                          copy_input<kGradientThreads>(back.do_, head, 0, call.V, range, memory.E);
+                        });
   __syncthreads();  // the gates' memory becomes that of K and Kr
-  put(keys.k * keys.decays_from_front<false>(), memory.K, keys.channel);
-  put(keys.k * keys.decays_to_back(), memory.Kr, keys.channel);
+  put(keys.k * keys.template decays_from_front<false>(), memory.K, keys.channel, keys.first);
+  put(keys.k * keys.decays_to_back(), memory.Kr, keys.channel, keys.first);
+  if (!by_channel && keys.channel == 0 && threadIdx.x % 32 < 4) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        memory.G[(keys.first | 8 * n) + 2 * static_cast<int>(threadIdx.x % 4) + i] = keys.G[n][i];
+    }
+  }
   __pipeline_wait_prior(0);
   if (call.V < kHead) {  // carry has not written these
-    clear_rows<kBlockThreads>(memory.S, call.V);
-    clear_rows<kBlockThreads>(memory.dS, call.V);
+    clear_rows<kGradientThreads>(memory.S, call.V);
+    clear_rows<kGradientThreads>(memory.dS, call.V);
   }
   __syncthreads();
-  scale_rows(memory.E, back.do_.dtype, scales.gradients.down * call.scale);
+  scale_rows(memory.E, dtype_of<inputs>(back.do_), scales.gradients.down * call.scale);
   __syncthreads();
-  value_gradients(back, memory, scales);
+  keys.forget_what_follows();
+  Slice<kTokenTiles> dY = {};
+  const int value = keys.channel;
+  const bool of_written = keys.first == 0;
+  if (of_written)
+    written_values<inputs>(back, memory, value, scales);
+  else
+    value_gradients(memory, value, dY);
+  __syncthreads();
+  if (!of_written) put_beta_sums(memory, value, dY);
+  put_shared_level<by_channel>(memory, keys);
+  keys.forget_what_follows();
   __syncthreads();
   const auto at = [&](const Rows& rows, int t) {
     return range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head;
@@ -668,27 +877,27 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
            sigmoid_slope(load(call.beta.data, call.beta.dtype, at(call.beta, t)));
     store(back.dbeta.data, back.dbeta.dtype, at(back.dbeta, t), x);
   }
-  pair_gradients(memory);
+  pair_gradients<by_channel>(memory, keys.amount == Amount::some);
   __syncthreads();
 
   KeyGradients d;
-  key_gradients(memory, keys, d);
+  key_gradients<by_channel>(memory, keys, d);
   __syncthreads();
-  copy_input<kBlockThreads>(call.q, head / call.group, 0, call.K, range, memory.q_again);
-  copy_input<kBlockThreads>(call.k, head / call.group, 0, call.K, range, memory.k_again);
+  copy_input<kGradientThreads>(call.q, head / call.group, 0, call.K, range, memory.q_again);
+  copy_input<kGradientThreads>(call.k, head / call.group, 0, call.K, range, memory.k_again);
   __pipeline_commit();
-  put(d.dq, memory.dq, keys.channel);
-  put(d.dk, memory.dk, keys.channel);
-  put(d.terms, memory.terms, keys.channel);
+  put(d.dq, memory.dq, keys);
+  put(d.dk, memory.dk, keys);
+  put(d.terms, memory.terms, keys);
   store_values(back.dv, head, call.V, range, memory.dV, scales.gradients.up);
   __pipeline_wait_prior(0);
   __syncthreads();
-#pragma unroll 1
-  for (int which = 0; which < 2; ++which)
-    store_keys(call, which ? memory.k_again : memory.q_again, call.q.dtype, which ? back.dk : back.dq, head,
-               range, memory.norms[which], which ? memory.dk : memory.dq, scales, which ? own.Qh : own.Kt);
+  const bool of_k = threadIdx.x >= kGradientThreads / 2;
+  store_keys(call, of_k ? memory.k_again : memory.q_again, dtype_of<inputs>(of_k ? call.k : call.q),
+             of_k ? back.dk : back.dq, head, range, memory.norms[of_k], of_k ? memory.dk : memory.dq, scales,
+             of_k ? own.Qh : own.Kt);
   __syncthreads();
-  gate_gradients<by_channel>(back, memory, head, range, scales, parts);
+  gate_gradients<by_channel, inputs>(back, memory, head, range, scales, parts);
 }
 
 }  // namespace fla::cuda_backward

@@ -2,7 +2,7 @@
 
 #include "backends/cuda_backward/workspace.cuh"
 
-/// q, k and the decays of a chunk in registers: a warp has 16 channels of all tokens.
+/// q, k and the decays of a chunk in registers: a warp has 16 channels of all tokens, or of half of them.
 ///
 /// The decay of a pair of tokens (i, j) is split into f_i f_j at a boundary between them: of the highest bit
 /// in which i and j differ. Both factors are at most 1 whatever the gates are, so f16 holds them.
@@ -10,6 +10,10 @@
 ///     half 32   tokens 0..31 | 32..63       half 4    0..3 | 4..7    8..11 | 12..15    …
 ///     half 16   0..15 | 16..31    …         half 2    0, 1 | 2, 3    …
 ///     half 8    0..7 | 8..15    …           half 1    0 | 1    …     both in one thread
+///
+/// Where 16 tokens decay by no more than 96 bits, whatever their channel, the pairs within 32 tokens need
+/// one level: f_i = 2^(G_i - r) and f_j = 2^(r - G_j), r the sum before token 16 of them. bf16 has that
+/// range, and sums of such products stay in that of f32. Up to 8 bits f16 is enough, and is better.
 namespace fla::cuda_backward {
 
 /// Log2-decays below this count as this: 2^-200 is 0 in f32, and sums over a chunk keep their small terms
@@ -21,36 +25,36 @@ inline constexpr float kStrongest = -200;
 inline constexpr int kSliceRow = kHead + 4;
 using FloatTile = float[kTokens * kSliceRow];
 
+/// How much 16 tokens of a chunk decay at most.
+enum class Amount { little = 0, some = 1, much = 3 };
+inline constexpr float kLittle = -8, kSome = -96;
+
 struct KeyMemory {
   RowTile q, k;  ///< as they come
 };
+/// A thread has a channel and a part of its tokens.
+template <int threads>
+struct ChannelPart {
+  static constexpr int kParts = threads / kHead, kOwn = kTokens / kParts;
+  int channel = static_cast<int>(threadIdx.x) % kHead, part = static_cast<int>(threadIdx.x) / kHead,
+      first = part * kOwn;
+};
 struct GateMemory {
-  FloatTile G;            ///< sums of log2-decays, from token 0 and from token 32 on
-  float halves[kHead];    ///< of tokens 0 .. 31
-  float tokens[kTokens];  ///< the log2-decays of gates that have a number a token
+  FloatTile G;                           ///< sums of log2-decays within a part of the tokens (ChannelPart)
+  float totals[4][kHead];                ///< of the parts
+  float tokens[kTokens];                 ///< gates that have a number a token: their sums within 32 tokens
+  alignas(16) std::uint8_t amounts[16];  ///< of the warps' channels
 };
 using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
 
-/// A thread has a channel and 32 tokens.
-struct ChannelHalf {
-  int channel = static_cast<int>(threadIdx.x) % kHead,
-      first = static_cast<int>(threadIdx.x) / kHead * (kTokens / 2);
-};
-
-/// sigmoid(x) and its slope in few instructions, for gates with a lower bound: both follow from e^-|x|.
-struct FastSigmoid {
-  float power, inverse;
-  bool positive;
-
-  __device__ explicit FastSigmoid(float x)
-      : power(exp2_approximately(-kLog2e * fabsf(x))),
-        inverse(reciprocal_approximately(1 + power)),
-        positive(x >= 0) {}
-  __device__ float value() const { return positive ? inverse : power * inverse; }
-  __device__ float slope() const { return power * inverse * inverse; }
-};
+/// The slope of sigmoid at x in few instructions, for gates with a lower bound.
+__device__ inline float fast_sigmoid_slope(float x) {
+  const float power = exp2_approximately(-kLog2e * fabsf(x)), inverse = reciprocal_approximately(1 + power);
+  return power * inverse * inverse;
+}
 
 /// The raw gates of a thread's channel. Tokens beyond the sequence may read any number.
+template <Inputs inputs>
 struct RawGates {
   const std::uint16_t* narrow;  ///< in shared memory, of the first token
   const float* wide;            ///< where the call has f32
@@ -58,14 +62,15 @@ struct RawGates {
   DType dtype;
   int count;
 
+  template <class Part>
   __device__ RawGates(const RecurrenceCall& call, int head, const TokenRange& range, const PlainRows& rows,
-                      const ChannelHalf& own)
+                      const Part& own)
       : narrow(rows.at + own.first * kHead + own.channel),
         wide(static_cast<const float*>(call.g.data) + range.batch * call.g.batch +
              (range.first + own.first) * call.g.token + head * call.g.head + own.channel * call.g.channel),
         step(call.g.token),
-        dtype(call.g.dtype),
-        count(own.channel < call.K ? min(range.count - own.first, kTokens / 2) : 0) {}
+        dtype(dtype_of<inputs>(call.g)),
+        count(own.channel < call.K ? min(range.count - own.first, Part::kOwn) : 0) {}
 
   __device__ float operator[](int t) const {
     if (dtype == DType::bf16) return __uint_as_float(std::uint32_t{narrow[t * kHead]} << 16);
@@ -74,11 +79,16 @@ struct RawGates {
   }
 };
 
+template <int tiles, Inputs inputs>
 struct Keys {
-  Packed q, k;    ///< normalized; without scale
-  Slice G;        ///< sums of log2-decays, up to the token and including it
-  float last[2];  ///< those of the last token, of channels g and g + 8
-  int channel;    ///< the warp's first one
+  static constexpr int kThreads = kBlockThreads * kTokenTiles / tiles;
+
+  Packed<tiles> q, k;  ///< normalized; without scale
+  Slice<tiles> G;      ///< sums of log2-decays, up to the token and including it
+  /// Those of the last token before the chunk's middle, and of the last one: of channels g and g + 8.
+  float middle[2], last[2];
+  int channel, first;            ///< the warp's first channel and token
+  Amount amount = Amount::much;  ///< of the whole chunk
 
   /// All threads of a block call this. `raw` gets the raw gates, if they have 16 bits and one number per
   /// channel, and keeps them; the other memory is free after the next barrier. more() issues further copies
@@ -87,13 +97,14 @@ struct Keys {
   __device__ Keys(std::bool_constant<by_channel>, const RecurrenceCall& call, int head,
                   const TokenRange& range, KeyMemory& memory, PlainRows& raw, GateMemory& gates,
                   KeyNorms& norms, More&& more)
-      : channel(static_cast<int>(threadIdx.x) / 32 * 16) {
+      : channel(static_cast<int>(threadIdx.x) / 32 % (kHead / 16) * 16),
+        first(static_cast<int>(threadIdx.x) / kBlockThreads * (8 * tiles)) {
     const int key_head = head / call.group;
     if constexpr (by_channel) {
-      if (is_16_bit(call.g.dtype)) copy_input<kBlockThreads>(call.g, head, 0, call.K, range, raw);
+      if (is_16_bit(dtype_of<inputs>(call.g))) copy_input<kThreads>(call.g, head, 0, call.K, range, raw);
     }
-    copy_input<kBlockThreads>(call.q, key_head, 0, call.K, range, memory.q);
-    copy_input<kBlockThreads>(call.k, key_head, 0, call.K, range, memory.k);
+    copy_input<kThreads>(call.q, key_head, 0, call.K, range, memory.q);
+    copy_input<kThreads>(call.k, key_head, 0, call.K, range, memory.k);
     __pipeline_commit();
     more();
     __pipeline_commit();
@@ -109,8 +120,25 @@ struct Keys {
       take_token_gates(gates);
       __syncthreads();
     }
-    q = take(memory.q, norms[0], call.q.dtype);
-    k = take(memory.k, norms[1], call.k.dtype);
+    q = take(memory.q, norms[0], dtype_of<inputs>(call.q));
+    k = take(memory.k, norms[1], dtype_of<inputs>(call.k));
+  }
+
+  /// So that decays and f32 numbers are made again where they are used.
+  __device__ void forget_what_follows() {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) forget(G[n][i]);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) forget(q.at[n][r]), forget(k.at[n][r]);
+    }
+  }
+
+  /// G from the boundary in the middle of each 32 tokens on: `from` is that of tile n's channels g and g + 8.
+  __device__ void from_middle(int n, float (&from)[2]) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) from[r] = __shfl_sync(~0u, G[n / 4 * 4 + 1][2 * r + 1], threadIdx.x % 32 | 3);
   }
 
   /// 2^G of the first token, of channels g and g + 8.
@@ -121,22 +149,23 @@ struct Keys {
 
   /// 2^G, or 2^(G - G of the first token) with `from_first`.
   template <bool from_first>
-  __device__ Packed decays_from_front() const {
+  __device__ Packed<tiles> decays_from_front() const {
+    static_assert(tiles == kTokenTiles || !from_first);
     const int from = threadIdx.x % 32 & ~3;
-    const float first[2] = {from_first ? __shfl_sync(~0u, G[0][0], from) : 0,
+    const float start[2] = {from_first ? __shfl_sync(~0u, G[0][0], from) : 0,
                             from_first ? __shfl_sync(~0u, G[0][2], from) : 0};
-    Slice f;
+    Slice<tiles> f;
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
+    for (int n = 0; n < tiles; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) f[n][i] = exp2_decay(G[n][i] - first[i / 2]);
+      for (int i = 0; i < 4; ++i) f[n][i] = exp2_decay(G[n][i] - start[i / 2]);
     }
     return packed(f);
   }
-  __device__ Packed decays_to_back() const {
-    Slice f;
+  __device__ Packed<tiles> decays_to_back() const {
+    Slice<tiles> f;
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
+    for (int n = 0; n < tiles; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) f[n][i] = exp2_decay(last[i / 2] - G[n][i]);
     }
@@ -147,17 +176,26 @@ struct Keys {
   template <int half>
   __device__ void decays_to_boundary(int n, Fragment& f) const {
     constexpr int kTiles = half / 4;
+    const bool later = half == 32 ? (first | 8 * n) >= 32 : n % kTiles >= kTiles / 2;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      // The last token before the boundary, whichever lane has it.
-      const float at =
-          __shfl_sync(~0u, G[n / kTiles * kTiles + kTiles / 2 - 1][2 * r + 1], threadIdx.x % 32 | 3);
+      float at = middle[r];
+      if constexpr (half < 32)  // the last token before the boundary, whichever lane has it
+        at = __shfl_sync(~0u, G[n / kTiles * kTiles + kTiles / 2 - 1][2 * r + 1], threadIdx.x % 32 | 3);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const float x = G[n][2 * r + i] - at;
-        f[2 * r + i] = exp2_decay(n % kTiles >= kTiles / 2 ? x : -x);
+        f[2 * r + i] = exp2_decay(later ? x : -x);
       }
     }
+  }
+
+  template <int half>
+  __device__ Packed<tiles> decays() const {
+    Slice<tiles> f;
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) decays_to_boundary<half>(n, f[n]);
+    return packed(f);
   }
 
   /// The same of half 4 and 2.
@@ -183,37 +221,80 @@ struct Keys {
   __device__ static void sum_gates(const RecurrenceCall& call, int head, const TokenRange& range,
                                    const PlainRows& raw, GateMemory& memory) {
     constexpr int kAtOnce = 4;
-    const ChannelHalf own;
-    const RawGates gates(call, head, range, raw, own);
+    const ChannelPart<kThreads> own;
+    const RawGates<inputs> gates(call, head, range, raw, own);
     const float rate = gate_rate(call, head), offset = gate_bias(call, head, own.channel);
     float* const to = memory.G + own.first * kSliceRow + own.channel;
-    float sum = 0;
+    float sum = 0, before = 0, least = 0;  // before: that of the tokens before the last 16
     const auto sum_all = [&](auto&& decays) {
 #pragma unroll 1
-      for (int t = 0; t < kTokens / 2; t += kAtOnce) {
+      for (int t = 0; t < own.kOwn; t += kAtOnce) {
         float x[kAtOnce];
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) x[i] = gates[t + i];
         decays(x);
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          const float gate = x[i] < kStrongest ? kStrongest : x[i];
-          sum += t + i < gates.count ? gate : 0;
+          sum += t + i < gates.count ? x[i] : 0;
           to[(t + i) * kSliceRow] = sum;
         }
+        if ((t + kAtOnce) % 16 == 0) least = fminf(least, sum - before), before = sum;
       }
     };
-    if (call.gate == Gate::bounded) {
-      const float bound = call.lower_bound * kLog2e;
+    const float bound = call.lower_bound * kLog2e;
+    if (call.gate == Gate::bounded && bound >= kStrongest) {  // the usual gate, in few instructions
+      const float slope = -kLog2e * rate, shift = slope * offset;
       sum_all([&](float(&x)[kAtOnce]) {
 #pragma unroll
-        for (float& each : x) each = bound * FastSigmoid(rate * (each + offset)).value();
+        for (float& each : x)
+          each = bound * reciprocal_approximately(1 + exp2_approximately(slope * each + shift));
       });
     } else {
       const float bias[kAtOnce] = {offset, offset, offset, offset};
-      sum_all([&](float(&x)[kAtOnce]) { log2_decays(call, rate, bias, x); });
+      sum_all([&](float(&x)[kAtOnce]) {
+        log2_decays(call, rate, bias, x);
+#pragma unroll
+        for (float& each : x) each = each < kStrongest ? kStrongest : each;
+      });
     }
-    if (own.first == 0) memory.halves[own.channel] = sum;
+    memory.totals[own.part][own.channel] = sum;
+    const bool some = __any_sync(~0u, least < kLittle), much = __any_sync(~0u, least < kSome);
+    if (threadIdx.x % 32 == 0)
+      memory.amounts[threadIdx.x / 32] = static_cast<std::uint8_t>(much   ? Amount::much
+                                                                   : some ? Amount::some
+                                                                          : Amount::little);
+  }
+  __device__ void take_gates(const GateMemory& memory) {
+    using Part = ChannelPart<kThreads>;
+    constexpr int kOwnParts = 8 * tiles / Part::kOwn;
+    const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+    const auto* const amounts = reinterpret_cast<const std::uint32_t*>(memory.amounts);
+    std::uint32_t all = amounts[0] | amounts[1];
+    if constexpr (kThreads / 32 > 8) all |= amounts[2] | amounts[3];
+    all |= all >> 16, all |= all >> 8;
+    amount = static_cast<Amount>(all & 3);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int c = channel + g + 8 * r;
+      float before[kOwnParts], sum = 0;
+#pragma unroll
+      for (int part = 0; part < Part::kParts; ++part) {
+#pragma unroll
+        for (int i = 0; i < kOwnParts; ++i) {
+          if (part == first / Part::kOwn + i) before[i] = sum;
+        }
+        if (part == Part::kParts / 2) middle[r] = sum;
+        sum += memory.totals[part][c];
+      }
+      last[r] = sum;
+#pragma unroll
+      for (int n = 0; n < tiles; ++n) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          G[n][2 * r + i] =
+              before[8 * n / Part::kOwn] + memory.G[(first + 8 * n + 2 * p + i) * kSliceRow + c];
+      }
+    }
   }
 
   /// Gates that have a number a token: a thread has one.
@@ -228,72 +309,62 @@ struct Keys {
                              range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head)
                       : 0};
     log2_decays(call, gate_rate(call, head), bias, x);
-    memory.tokens[t] = t >= range.count ? 0 : x[0] < kStrongest ? kStrongest : x[0];
+    float sum = t >= range.count ? 0 : x[0] < kStrongest ? kStrongest : x[0];
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const float before = __shfl_sync(~0u, sum, t - step);
+      if (t % 32 >= step) sum += before;
+    }
+    memory.tokens[t] = sum;
   }
   __device__ void take_token_gates(const GateMemory& memory) {
     const int p = threadIdx.x % 4;
-    float sum = 0;
+    middle[0] = middle[1] = memory.tokens[kTokens / 2 - 1];
+    last[0] = last[1] = middle[0] + memory.tokens[kTokens - 1];
 #pragma unroll
-    for (int t = 0; t < kTokens; ++t) {
-      sum += memory.tokens[t];
-      float(&own)[4] = G[t / 8];
-      if (t % 8 / 2 == p) own[t % 2] = own[t % 2 + 2] = sum;
-    }
-    last[0] = last[1] = sum;
-  }
-
-  __device__ void take_gates(const GateMemory& memory) {
-    const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+    for (int n = 0; n < tiles; ++n) {
+      const int t = first + 8 * n + 2 * p;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int c = channel + g + 8 * r;
-      const float half = memory.halves[c];
-#pragma unroll
-      for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const float sum = memory.G[(8 * n + 2 * p + i) * kSliceRow + c];
-          G[n][2 * r + i] = n < kTokenTiles / 2 ? sum : half + sum;
-        }
-      }
-      last[r] = half + memory.G[(kTokens - 1) * kSliceRow + c];
+      for (int i = 0; i < 2; ++i)
+        G[n][i] = G[n][i + 2] = memory.tokens[t + i] + (t >= kTokens / 2 ? middle[0] : 0);
     }
   }
 
   /// Four threads have a token.
   __device__ static void find_norms(const RecurrenceCall& call, const KeyMemory& memory, KeyNorms& norms) {
     static_assert(kBlockThreads == 4 * kTokens);
-    const int t = threadIdx.x / 4;
+    const int t = static_cast<int>(threadIdx.x) / 4 % kTokens;
 #pragma unroll 1
-    for (int which = 0; which < 2; ++which) {
+    for (int which = static_cast<int>(threadIdx.x) / kBlockThreads; which < 2;
+         which += kThreads / kBlockThreads) {
       const RowTile& tile = which ? memory.k : memory.q;
-      float sum = 0;
+      float2 sums{};
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const uint4 words =
             *reinterpret_cast<const uint4*>(tile.piece(t, 32 * i + static_cast<int>(threadIdx.x) % 4 * 8));
         for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
-          const float2 x = unpack(word, which ? call.k.dtype : call.q.dtype);
-          sum += x.x * x.x + x.y * x.y;
+          const float2 x = unpack(word, dtype_of<inputs>(which ? call.k : call.q));
+          sums.x += x.x * x.x, sums.y += x.y * x.y;
         }
       }
-      sum = reduce<4>(sum);
+      const float sum = reduce<4>(sums.x + sums.y);
       if (threadIdx.x % 4 == 0) norms[which][t] = rsqrtf(sum + 1e-6f);
     }
   }
 
-  __device__ Packed take(const RowTile& tile, const float (&norms)[kTokens], DType dtype) const {
-    Packed x;
+  __device__ Packed<tiles> take(const RowTile& tile, const float (&norms)[kTokens], DType dtype) const {
+    Packed<tiles> x;
     const int p = threadIdx.x % 4;
 #pragma unroll
-    for (int s = 0; s < kTokenTiles / 2; ++s) {
-      const uint4 words = left_of_transposed(tile, channel, 16 * s);
+    for (int s = 0; s < tiles / 2; ++s) {
+      const uint4 words = left_of_transposed(tile, channel, first + 16 * s);
       x.at[2 * s][0] = words.x, x.at[2 * s][1] = words.y;
       x.at[2 * s + 1][0] = words.z, x.at[2 * s + 1][1] = words.w;
     }
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
-      const int t = 8 * n + 2 * p;
+    for (int n = 0; n < tiles; ++n) {
+      const int t = first + 8 * n + 2 * p;
       const float2 factor{norms[t], norms[t + 1]};
 #pragma unroll
       for (int r = 0; r < 2; ++r) {

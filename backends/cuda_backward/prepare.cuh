@@ -14,9 +14,14 @@
 ///       32   | 32     32   | d    |              d    8 x 8 of level 8, and two of levels 4, 2, 1
 ///       48   | 32     32   | 16   | d    |            and the diagonal: rows of q above rows of k
 ///
+///     with a gate a token, decays are factors of whole pairs: a warp has 16 rows of M or of N
+///
 ///     T             (I + diag(beta) N)^-1: 16 x 16 by substitution, a lane a column, in f32;
 ///                   then -T22 L21 T11, of 16 and of 32
 namespace fla::cuda_backward {
+
+template <Inputs inputs>
+using WholeKeys = Keys<kTokenTiles, inputs>;
 
 struct PrepareMemory {
   union {
@@ -27,6 +32,14 @@ struct PrepareMemory {
     struct {
       KeyTile q, k;
     } levels[2];
+    struct {
+      KeyTile q, k, earlier;        ///< as they end pairs within 32 tokens, and as k begins them
+      KeyTile k_of_halves;          ///< with the decays of level 32
+      Tile<kHead, 32> q_of_halves;  ///< of the later tokens
+    } close;
+    struct {
+      KeyTile Kt, Qh, Kh;  ///< for the workspace
+    } results;
   };
   union {
     struct {
@@ -36,6 +49,7 @@ struct PrepareMemory {
   };
   float diagonal[4][16][17];  ///< L's blocks of 16
   float beta[kTokens];
+  float G[kTokens];  ///< sums of log2-decays, of gates that have a number a token
   KeyNorms norms;
 
   /// Numbers [i][j] and [i][j + 1].
@@ -47,7 +61,7 @@ struct PrepareMemory {
 };
 
 /// k and q with the decays of a level: decays(n, f) has those of tile n.
-template <class Decays>
+template <class Keys, class Decays>
 __device__ void put_level(const Keys& keys, PrepareMemory& memory, int place, Decays&& decays) {
   auto& [q, k] = memory.levels[place];
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
@@ -119,14 +133,16 @@ __device__ inline void add_level(const PrepareMemory& memory, int half, int plac
   }
 }
 
-__device__ inline void find_pairs(const Keys& keys, PrepareMemory& memory) {
+/// Gates that have a number a channel.
+template <class Keys>
+__device__ void find_pairs_by_levels(const Keys& keys, PrepareMemory& memory) {
   const int warp = threadIdx.x / 32;
-  put_level(keys, memory, 0, [&](int n, Fragment& f) { keys.decays_to_boundary<32>(n, f); });
+  put_level(keys, memory, 0, [&](int n, Fragment& f) { keys.template decays_to_boundary<32>(n, f); });
   __syncthreads();
   pairs_of_16(memory, 0, warp < 4, 32 + warp / 2 % 2 * 16, warp % 2 * 16);
   __syncthreads();
-  put_level(keys, memory, 0, [&](int n, Fragment& f) { keys.decays_to_boundary<16>(n, f); });
-  put_level(keys, memory, 1, [&](int n, Fragment& f) { keys.decays_to_boundary<8>(n, f); });
+  put_level(keys, memory, 0, [&](int n, Fragment& f) { keys.template decays_to_boundary<16>(n, f); });
+  put_level(keys, memory, 1, [&](int n, Fragment& f) { keys.template decays_to_boundary<8>(n, f); });
   __syncthreads();
   if (warp < 4) {
     pairs_of_16(memory, 0, warp < 2, warp % 2 * 32 + 16, warp % 2 * 32);
@@ -152,6 +168,124 @@ __device__ inline void find_pairs(const Keys& keys, PrepareMemory& memory) {
 #pragma unroll 1
   for (int half = 1; half >= 0; --half) add_level(memory, half, 1 - half, 8 * warp, own);
   put_8(memory, 8 * warp, 8 * warp, own);
+}
+
+/// Numbers [i][j] and [i][j + 1] of M or N, from a block that may be on the diagonal.
+__device__ inline void put_pairs(PrepareMemory& memory, bool of_M, int i, int j, float x, float y) {
+  x = i > j || (of_M && i == j) ? x : 0, y = i > j + 1 || (of_M && i == j + 1) ? y : 0;
+  if (of_M) return memory.put_M(i, j, x, y);
+  memory.put_N(i, j, x, y);
+  if (i / 16 != j / 16) return;
+  memory.diagonal[i / 16][i % 16][j % 16] = weighted(memory.beta[i], x);
+  memory.diagonal[i / 16][i % 16][j % 16 + 1] = weighted(memory.beta[i], y);
+}
+
+/// Decays of a range that the format holds (keys.cuh). A warp has 16 rows of M or of N.
+template <bool wide, class Keys>
+__device__ void find_close_pairs(const Keys& keys, PrepareMemory& memory) {
+  using F = Format<wide>;
+  auto& close = memory.close;
+  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  {
+    Packed<kTokenTiles> q, k, earlier;
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; ++n) {
+      float from[2];
+      keys.from_middle(n, from);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float2 own_q = unpack_f16(keys.q.at[n][r]), own_k = unpack_f16(keys.k.at[n][r]);
+        const float x = keys.G[n][2 * r] - from[r], y = keys.G[n][2 * r + 1] - from[r];
+        const float fx = exp2_approximately(x), fy = exp2_approximately(y);
+        q.at[n][r] = F::pack(fx * own_q.x, fy * own_q.y);
+        k.at[n][r] = F::pack(fx * own_k.x, fy * own_k.y);
+        earlier.at[n][r] = F::pack(exp2_approximately(-x) * own_k.x, exp2_approximately(-y) * own_k.y);
+      }
+    }
+    put(q, close.q, keys.channel);
+    put(k, close.k, keys.channel);
+    put(earlier, close.earlier, keys.channel);
+    const auto f = keys.template decays<32>(), of_q = keys.q * f;
+    put(keys.k * f, close.k_of_halves, keys.channel);
+#pragma unroll
+    for (int n = 4; n < kTokenTiles; ++n) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        close.q_of_halves.pair(keys.channel + g + 8 * r, 8 * n - 32 + 2 * p) = of_q.at[n][r];
+    }
+  }
+  __syncthreads();
+  const int first = warp / 2 * 16, block = first / 32 * 32;
+  const bool of_M = warp % 2 == 0;
+  const auto put_all = [&](const Slice<4>& d, int column) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      if (column + 8 * n >= first + 16) continue;
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        put_pairs(memory, of_M, first + g + 8 * r, column + 8 * n + 2 * p, d[n][2 * r], d[n][2 * r + 1]);
+    }
+  };
+  {
+    Slice<4> d = {};
+#pragma unroll 2
+    for (int c = 0; c < kHead; c += 16) {
+      const uint4 a = left_of_transposed(of_M ? close.q : close.k, first, c);
+      F::multiply(d[0], d[1], a, right(close.earlier, c, block));
+      if (first > block) F::multiply(d[2], d[3], a, right(close.earlier, c, block | 16));
+    }
+    put_all(d, block);
+  }
+  if (block > 0) {
+    Slice<4> d = {};
+#pragma unroll 2
+    for (int c = 0; c < kHead; c += 16) {
+      const uint4 a = of_M ? left_of_transposed(close.q_of_halves, first - 32, c)
+                           : left_of_transposed(close.k_of_halves, first, c);
+#pragma unroll
+      for (int n = 0; n < 4; n += 2) multiply(d[n], d[n + 1], a, right(close.k_of_halves, c, 8 * n));
+    }
+    put_all(d, 0);
+  }
+}
+
+/// Gates that have a number a token: a warp has 16 rows of M or of N.
+template <class Keys>
+__device__ void find_whole_pairs(const Keys& keys, PrepareMemory& memory) {
+  const auto& [q, k] = memory.levels[0];
+  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  const int first = warp / 2 * 16;
+  const bool of_M = warp % 2 == 0;
+  put(keys.q, memory.levels[0].q, keys.channel);
+  put(keys.k, memory.levels[0].k, keys.channel);
+  if (warp == 0 && g == 0) {
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) memory.G[8 * n + 2 * p + i] = keys.G[n][i];
+    }
+  }
+  __syncthreads();
+  Slice<kTokenTiles> d = {};
+#pragma unroll 2
+  for (int c = 0; c < kHead; c += 16) {
+    const uint4 a = left_of_transposed(of_M ? q : k, first, c);
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; n += 2) {
+      if (8 * n <= first) multiply(d[n], d[n + 1], a, right(k, c, 8 * n));
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    if (8 * n >= first + 16) continue;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int i = first + g + 8 * r, j = 8 * n + 2 * p;
+      // Above the diagonal decays may be infinite; put_pairs leaves those out.
+      put_pairs(memory, of_M, i, j, exp2_decay(memory.G[i] - memory.G[j]) * d[n][2 * r],
+                exp2_decay(memory.G[i] - memory.G[j + 1]) * d[n][2 * r + 1]);
+    }
+  }
 }
 
 /// -x, as f16, to [row][column ..] of a tile.
@@ -188,10 +322,14 @@ __device__ void merge(PrepareMemory& memory, int base, int column) {
   }
 }
 
-/// Solves for T, then overwrites it with T2.
-__device__ inline void solve(PrepareMemory& memory) {
+/// Solves for T, then overwrites it with T2. Two warps are enough for that; the others do meanwhile(thread,
+/// threads).
+template <class Meanwhile>
+__device__ void solve(PrepareMemory& memory, Meanwhile&& meanwhile) {
   const int warp = threadIdx.x / 32;
-  if (warp < 2) {
+  if (warp >= 2) {
+    meanwhile(static_cast<int>(threadIdx.x) - 64, kBlockThreads - 64);
+  } else {
     const int block = threadIdx.x / 16, j = threadIdx.x % 16;
     float x[16];
 #pragma unroll
@@ -218,7 +356,7 @@ __device__ inline void solve(PrepareMemory& memory) {
 }
 
 /// Makes the operators, and finds the largest values that choose the scales (scales.cuh).
-template <bool by_channel>
+template <bool by_channel, Inputs inputs>
 __global__ void __launch_bounds__(kBlockThreads, 2)
     prepare(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
@@ -230,33 +368,42 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   ChunkMemory& to = workspace.chunks[blockIdx.x];
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
   if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
-  const Keys keys(std::bool_constant<by_channel>{}, call, chunk.head, chunk.range(), memory.keys,
-                  memory.raw_gates, memory.gates, memory.norms, [] {});
-  find_largest_of_rows(back, workspace, chunk);
+  const WholeKeys<inputs> keys(std::bool_constant<by_channel>{}, call, chunk.head, chunk.range(), memory.keys,
+                               memory.raw_gates, memory.gates, memory.norms, [] {});
   __syncthreads();
   for (int i = threadIdx.x; i < 4 * kTokens * kTokens / 8; i += kBlockThreads)
     *reinterpret_cast<uint4*>(memory.M.at + 8 * i) = {0, 0, 0, 0};  // M, N, L and T
-  find_pairs(keys, memory);
+  if constexpr (!by_channel) {
+    find_whole_pairs(keys, memory);
+  } else if (keys.amount == Amount::little) {
+    find_close_pairs<false>(keys, memory);
+  } else if (keys.amount == Amount::some) {
+    find_close_pairs<true>(keys, memory);
+  } else {
+    find_pairs_by_levels(keys, memory);
+  }
   __syncthreads();
-  solve(memory);
+  solve(memory, [&](int thread, int threads) {
+    find_largest_of_rows<inputs>(back, workspace, chunk, thread, threads);
+  });
   __syncthreads();
 
-  const Packed front = keys.decays_from_front<true>(), K = keys.k * front;
-  put(K, to.Kt, keys.channel);
-  Slice x = {};
+  const auto front = keys.template decays_from_front<true>(), K = keys.k * front;
+  put(K, memory.results.Kt, keys.channel);
+  Slice<kTokenTiles> x = {};
   {
-    const Packed Kr = keys.k * keys.decays_to_back();
-    multiply<4>(
+    const auto Kr = keys.k * keys.decays_to_back();
+    multiply<4, Triangle::to_step>(
         x, [&](int s) { return Kr.left(s); }, [&](int k, int n) { return right(memory.T, k, n); });
-    put(packed(x), to.Kh, keys.channel);
+    put(packed(x), memory.results.Kh, keys.channel);
   }
-  Slice w = {}, y = {};
-  multiply<4>(
+  Slice<kTokenTiles> w = {}, y = {};
+  multiply<4, Triangle::from_step>(
       w, [&](int s) { return K.left(s); }, [&](int k, int n) { return right_of_transposed(memory.T, k, n); });
-  const Packed W = packed(w);  // T2 K~
-  multiply<4>(
+  const auto W = packed(w);  // T2 K~
+  multiply<4, Triangle::from_step>(
       y, [&](int s) { return W.left(s); }, [&](int k, int n) { return right_of_transposed(memory.M, k, n); });
-  const Packed Q = keys.q * front;
+  const auto Q = keys.q * front;
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
@@ -265,7 +412,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       y[n][2 * r] = q.x - y[n][2 * r], y[n][2 * r + 1] = q.y - y[n][2 * r + 1];
     }
   }
-  put(packed(y), to.Qh, keys.channel);
+  put(packed(y), memory.results.Qh, keys.channel);
   const int g = threadIdx.x % 32 / 4;
   const float2 first = keys.first_decays();
   if (threadIdx.x % 4 == 0) {
@@ -275,6 +422,10 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       to.factors[0][keys.channel + g + 8 * r] = exp2_decay(keys.last[r]);
     }
   }
+  __syncthreads();
+  store_tile<kBlockThreads>(memory.results.Kt, to.Kt);
+  store_tile<kBlockThreads>(memory.results.Qh, to.Qh);
+  store_tile<kBlockThreads>(memory.results.Kh, to.Kh);
   store_tile<kBlockThreads>(memory.M, to.M);
   store_tile<kBlockThreads>(memory.N, to.N);
   store_tile<kBlockThreads>(memory.T, to.T2);

@@ -18,35 +18,26 @@ __device__ inline void add_largest(const RecurrenceCall& call, const BackwardMem
   }
 }
 
-__device__ inline void find_largest_of_rows(const BackwardCall& back, const BackwardMemory& workspace,
-                                            const ChunkOfBlock<kTokens>& chunk) {
+/// `threads` of the block call this, whole warps of them.
+template <Inputs inputs>
+__device__ void find_largest_of_rows(const BackwardCall& back, const BackwardMemory& workspace,
+                                     const ChunkOfBlock<kTokens>& chunk, int thread, int threads) {
   const RecurrenceCall& call = back.call;
-  constexpr int kPieces = kHead / 8, kEach = kTokens * kPieces / kBlockThreads;
+  constexpr int kPieces = kHead / 8;
   float most[2] = {};
-  uint4 words[2][kEach];
+#pragma unroll 3
+  for (int at = thread; at < kTokens * kPieces; at += threads) {
+    const int t = at / kPieces, v = at % kPieces * 8;
+    if (t >= chunk.count || v >= call.V) continue;
 #pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const Rows& rows = which ? back.do_ : call.v;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int at = i * kBlockThreads + static_cast<int>(threadIdx.x), t = at / kPieces,
-                v = at % kPieces * 8;
+    for (int which = 0; which < 2; ++which) {
+      const Rows& rows = which ? back.do_ : call.v;
       const std::int64_t from =
           chunk.batch * rows.batch + (chunk.first + t) * rows.token + chunk.head * rows.head + v;
-      words[which][i] =
-          t < chunk.count && v < call.V
-              ? *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(rows.data) + from)
-              : uint4{0, 0, 0, 0};
-    }
-  }
-#pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const Rows& rows = which ? back.do_ : call.v;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      for (const std::uint32_t word :
-           {words[which][i].x, words[which][i].y, words[which][i].z, words[which][i].w}) {
-        const float2 x = unpack(word, rows.dtype);
+      const uint4 words =
+          *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(rows.data) + from);
+      for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
+        const float2 x = unpack(word, dtype_of<inputs>(rows));
         see(most[which], x.x), see(most[which], x.y);
       }
     }

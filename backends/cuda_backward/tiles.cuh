@@ -96,47 +96,73 @@ __device__ inline void multiply(Fragment& d, Fragment& next, const uint4& a, con
   mma_f16(next, a.x, a.y, a.z, a.w, b.z, b.w);
 }
 
-// ---- Slices of 16 rows against all tokens.
+/// The format of operands: f16, or bf16 for those that need its range.
+template <bool wide>
+struct Format {
+  __device__ static std::uint32_t pack(float x, float y) { return wide ? pack_bf16(x, y) : pack_f16(x, y); }
+  __device__ static float2 unpack(std::uint32_t word) { return wide ? unpack_bf16(word) : unpack_f16(word); }
+  __device__ static void multiply(Fragment& d, Fragment& next, const uint4& a, const uint4& b) {
+    if constexpr (!wide) return cuda_backward::multiply(d, next, a, b);
+    mma_bf16(d, a.x, a.y, a.z, a.w, b.x, b.y);
+    mma_bf16(next, a.x, a.y, a.z, a.w, b.z, b.w);
+  }
+};
 
-using Slice = Fragment[kTokenTiles];
+// ---- Slices of 16 rows against all tokens (8 tiles of them) or half of them.
+
+template <int tiles>
+using Slice = Fragment[tiles];
 
 /// A slice in f16.
+template <int tiles>
 struct Packed {
-  std::uint32_t at[kTokenTiles][2];  ///< rows g and g + 8
+  std::uint32_t at[tiles][2];  ///< rows g and g + 8
 
-  /// As a left operand, contracted over tokens 16 step ...
+  /// As a left operand, contracted over the slice's tokens 16 step ...
   __device__ uint4 left(int step) const {
     return {at[2 * step][0], at[2 * step][1], at[2 * step + 1][0], at[2 * step + 1][1]};
   }
 };
 
-__device__ inline Packed packed(const Slice& x) {
-  Packed y;
+template <int tiles>
+__device__ Packed<tiles> packed(const Slice<tiles>& x) {
+  Packed<tiles> y;
 #pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
+  for (int n = 0; n < tiles; ++n) {
     y.at[n][0] = pack_f16(x[n][0], x[n][1]);
     y.at[n][1] = pack_f16(x[n][2], x[n][3]);
   }
   return y;
 }
 
-__device__ inline Packed operator*(const Packed& x, const Packed& y) {
-  Packed z;
+template <int tiles>
+__device__ Packed<tiles> operator*(const Packed<tiles>& x, const Packed<tiles>& y) {
+  Packed<tiles> z;
 #pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
+  for (int n = 0; n < tiles; ++n) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) z.at[n][r] = multiply_f16(x.at[n][r], y.at[n][r]);
   }
   return z;
 }
 
-/// Rows `row` .. of a tile.
-__device__ inline void put(const Packed& x, KeyTile& tile, int row) {
+/// The warp's word of tile n and rows g + 8 r, of rows `row` .. and tokens `first` ..: where that of tile 0
+/// is but for one XOR, which the swizzle's own arithmetic hides from the compiler.
+template <class Words>
+__device__ auto& word_of(Words& tile, int row, int first, int n, int r) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  const unsigned own = KeyTile::index(row + g, first + 2 * p) * 2;
+  using Word = std::conditional_t<std::is_const_v<Words>, const std::uint32_t, std::uint32_t>;
+  using Byte = std::conditional_t<std::is_const_v<Words>, const char, char>;
+  return *reinterpret_cast<Word*>(reinterpret_cast<Byte*>(tile.at) + (own ^ 16 * n) + r * 8 * kTokens * 2);
+}
+
+template <int tiles>
+__device__ void put(const Packed<tiles>& x, KeyTile& tile, int row, int first = 0) {
 #pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
+  for (int n = 0; n < tiles; ++n) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) tile.pair(row + g + 8 * r, 8 * n + 2 * p) = x.at[n][r];
+    for (int r = 0; r < 2; ++r) word_of(tile, row, first, n, r) = x.at[n][r];
   }
 }
 
@@ -144,13 +170,13 @@ __device__ inline void put(const Packed& x, KeyTile& tile, int row) {
 enum class Triangle { none, from_step, to_step };
 
 /// d += A B, contracted over 16 `steps`: left(s) is A's columns 16 s .., right(k, n) is B from [k][n].
-template <int steps, Triangle triangle = Triangle::none, class Left, class Right>
-__device__ void multiply(Slice& d, Left&& left, Right&& right) {
+template <int steps, Triangle triangle = Triangle::none, int tiles, class Left, class Right>
+__device__ void multiply(Slice<tiles>& d, Left&& left, Right&& right) {
 #pragma unroll
   for (int s = 0; s < steps; ++s) {
     const uint4 a = left(s);
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; n += 2) {
+    for (int n = 0; n < tiles; n += 2) {
       const bool zeros = triangle == Triangle::from_step ? n < 2 * s
                          : triangle == Triangle::to_step ? n > 2 * s
                                                          : false;
@@ -158,32 +184,20 @@ __device__ void multiply(Slice& d, Left&& left, Right&& right) {
     }
   }
 }
-/// The same in a loop, for code that a block runs once: its time is that of fetching the instructions.
-template <int steps, class Left, class Right>
-__device__ void multiply_rolled(Slice& d, Left&& left, Right&& right) {
-#pragma unroll 2
-  for (int s = 0; s < steps; ++s) {
-    const uint4 a = left(s);
-#pragma unroll
-    for (int n = 0; n < kTokenTiles; n += 2) multiply(d[n], d[n + 1], a, right(16 * s, 8 * n));
-  }
-}
-
 /// Two numbers of an input of 16 bits.
 __device__ inline float2 unpack(std::uint32_t word, DType dtype) {
-  if (dtype == DType::f16) return unpack_f16(word);
-  return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
+  return dtype == DType::f16 ? unpack_f16(word) : unpack_bf16(word);
 }
 
 /// Rows of 16-bit inputs as they are; what is not there is zeros. All `threads` call this and wait for the
 /// copies.
 template <int threads, int columns = kHead, class To>
 __device__ void copy_input(const Rows& rows, int head, int channel, int channels, const TokenRange& range,
-                           To& tile) {
+                           To& tile, int thread = threadIdx.x) {
   constexpr int kPieces = columns / 8,
                 kStep = threads / kPieces;  // tokens from one piece of a thread to the next
   static_assert(threads % kPieces == 0 && kTokens % kStep == 0 && kStep % 8 == 0);
-  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
+  const int first = thread / kPieces, c = thread % kPieces * 8;
   const std::uint16_t* from = static_cast<const std::uint16_t*>(rows.data) + range.batch * rows.batch +
                               (range.first + first) * rows.token + head * rows.head + channel + c;
   std::uint16_t* const to = tile.piece(first, c);
@@ -200,8 +214,9 @@ __device__ void copy_input(const Rows& rows, int head, int channel, int channels
 
 /// The first `count` rows of a tile from the workspace.
 template <int threads, int rows, int columns>
-__device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to, int count = rows) {
-  const int first = static_cast<int>(threadIdx.x) * 8;
+__device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to, int count = rows,
+                          int thread = threadIdx.x) {
+  const int first = thread * 8;
 #pragma unroll
   for (int at = 0; at < rows * columns; at += threads * 8) {
     if (first + at < count * columns) __pipeline_memcpy_async(to.at + first + at, from.at + first + at, 16);

@@ -52,6 +52,21 @@ struct BackwardMemory {
   }
 };
 
+/// Inputs that have 16 bits: of one type, which kernels then need not look up, or of any.
+enum class Inputs { bf16, any };
+
+inline Inputs inputs_of(const BackwardCall& back) {
+  const RecurrenceCall& call = back.call;
+  bool bf16 = true;
+  for (const Rows* rows : {&call.q, &call.k, &call.v, &back.do_}) bf16 &= rows->dtype == DType::bf16;
+  if (call.gate_kind == GateKind::channel) bf16 &= call.g.dtype == DType::bf16;
+  return bf16 ? Inputs::bf16 : Inputs::any;
+}
+template <Inputs inputs>
+__device__ DType dtype_of(const Rows& rows) {
+  return inputs == Inputs::bf16 ? DType::bf16 : rows.dtype;
+}
+
 /// A power of two that brings the largest number near 1/16, and its inverse: sums of f16 products then have
 /// room to grow by 2^20, and what is 2^-20 of the largest still counts.
 struct Scale {

@@ -45,9 +45,10 @@ class EmulatedCudaBackward : public testing::Test {
     return spec;
   }
 
-  /// Sequences that are empty, short and long, groups of heads, both sizes, every kind of gates.
+  /// Sequences that are empty, short and long, groups of heads and many heads, both sizes, every kind of
+  /// gates.
   static std::vector<Spec> specs() {
-    std::vector<Spec> specs(7, spec());
+    std::vector<Spec> specs(10, spec());
     specs[1].lengths = {5, 0, 70, 64};
     specs[1].options.use_gate_in_kernel = specs[1].options.use_beta_sigmoid_in_kernel = true;
     specs[1].options.allow_neg_eigval = true;
@@ -60,6 +61,12 @@ class EmulatedCudaBackward : public testing::Test {
     specs[5].data = DataKind::strong;
     specs[6].data = DataKind::resets, specs[6].T = 70;
     specs[6].options.use_gate_in_kernel = specs[6].options.use_beta_sigmoid_in_kernel = true;
+    specs[7].data = DataKind::repeated_keys, specs[7].T = 130;
+    specs[8].data = DataKind::bound, specs[8].T = 70;
+    specs[8].options.use_gate_in_kernel = specs[8].options.use_beta_sigmoid_in_kernel = true;
+    specs[8].options.lower_bound = -5;
+    specs[9].T = 66, specs[9].H = 17,
+    specs[9].K = 64;  // more heads than multiprocessors have room for at once
     return specs;
   }
 };

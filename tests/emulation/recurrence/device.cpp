@@ -52,26 +52,28 @@ std::uint32_t pack(float x, float y) {
 std::uint32_t pack_f16(float x, float y) { return pack<f16>(x, y); }
 std::uint32_t pack_bf16(float x, float y) { return pack<bf16>(x, y); }
 
-float2 unpack_f16(std::uint32_t word) {
+template <class T>
+float2 unpack(std::uint32_t word) {
   const auto number = [](std::uint32_t bits) {
-    return to_float(std::bit_cast<f16>(static_cast<std::uint16_t>(bits)));
+    return to_float(std::bit_cast<T>(static_cast<std::uint16_t>(bits)));
   };
   return {number(word & 0xffff), number(word >> 16)};
 }
+float2 unpack_f16(std::uint32_t word) { return unpack<f16>(word); }
+float2 unpack_bf16(std::uint32_t word) { return unpack<bf16>(word); }
 
 std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y) {
   const float2 a = unpack_f16(x), b = unpack_f16(y);
   return pack_f16(a.x * b.x, a.y * b.y);
 }
 
-void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
-             std::uint32_t b0, std::uint32_t b1) {
-  const emulation::block::WarpExchange brought({a0, a1, a2, a3, b0, b1});
+template <class T>
+void mma(float (&d)[4], const emulation::block::WarpExchange& brought) {
   const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
   float left[2][16], right[2][16];
   for (int k = 0; k < 16; k += 2) {
     const auto put = [&](float(&row)[16], int lane, int word) {
-      const float2 x = unpack_f16(brought[lane][static_cast<std::size_t>(word)]);
+      const float2 x = unpack<T>(brought[lane][static_cast<std::size_t>(word)]);
       row[k] = x.x, row[k + 1] = x.y;
     };
     const int lane = k % 8 / 2, upper = k / 8;
@@ -86,6 +88,14 @@ void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2
       sum += static_cast<double>(left[i / 2][k]) * static_cast<double>(right[i % 2][k]);
     d[i] = static_cast<float>(sum);
   }
+}
+void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+             std::uint32_t b0, std::uint32_t b1) {
+  mma<f16>(d, emulation::block::WarpExchange({a0, a1, a2, a3, b0, b1}));
+}
+void mma_bf16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+              std::uint32_t b0, std::uint32_t b1) {
+  mma<bf16>(d, emulation::block::WarpExchange({a0, a1, a2, a3, b0, b1}));
 }
 
 uint4 load_matrices(SharedAddress row, bool transposed) {

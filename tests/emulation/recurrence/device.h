@@ -122,6 +122,8 @@ void mma_tf32(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a
 
 void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
              std::uint32_t b0, std::uint32_t b1);
+void mma_bf16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+              std::uint32_t b0, std::uint32_t b1);
 inline void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b0) {
   mma_f16(d, a0, a1, 0, 0, b0, 0);
 }
@@ -135,6 +137,7 @@ uint4 load_matrices(SharedAddress row) {
 std::uint32_t pack_f16(float x, float y);
 std::uint32_t pack_bf16(float x, float y);
 float2 unpack_f16(std::uint32_t word);
+float2 unpack_bf16(std::uint32_t word);
 std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y);
 
 inline float exp2_approximately(float x) {
@@ -143,6 +146,8 @@ inline float exp2_approximately(float x) {
 }
 
 inline float reciprocal_approximately(float x) { return 1 / x; }
+inline void forget(float&) {}
+inline void forget(std::uint32_t&) {}
 
 inline constexpr std::size_t kSharedBytes = 227 * 1024;  ///< of a block on sm_90
 extern constinit thread_local char shared[];             ///< as the kernels call it

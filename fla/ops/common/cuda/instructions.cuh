@@ -30,7 +30,16 @@ __device__ inline void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-/// The same of 16 x 8 and 8 x 8 numbers: a0, a1 and b0 as above.
+/// The same of bf16.
+__device__ inline void mma_bf16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+                                std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+/// That of f16, of 16 x 8 and 8 x 8 numbers: a0, a1 and b0 as above.
 __device__ inline void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b0) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -81,6 +90,9 @@ __device__ inline float2 unpack_f16(std::uint32_t word) {
       : "r"(word));
   return x;
 }
+__device__ inline float2 unpack_bf16(std::uint32_t word) {
+  return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
+}
 __device__ inline std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y) {
   std::uint32_t product;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
@@ -93,6 +105,11 @@ __device__ inline float exp2_approximately(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+
+/// Makes the compiler forget what it knows of x: it then computes again what follows from x, instead of
+/// keeping that in registers.
+__device__ inline void forget(float& x) { asm volatile("" : "+f"(x)); }
+__device__ inline void forget(std::uint32_t& x) { asm volatile("" : "+r"(x)); }
 
 /// 1 / x, of normal numbers.
 __device__ inline float reciprocal_approximately(float x) {
