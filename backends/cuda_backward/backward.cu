@@ -43,7 +43,7 @@ class Launches {
       }
     }
     if (back_.dA_log.data || back_.ddt_bias.data) {
-      launch<add_parts<kHead>>(call_.HV, kHead, call_.HV, memory_.chunks->factors[0],
+      launch<add_parts<kHead>>(call_.HV, 2 * kHead, call_.HV, memory_.chunks->factors[0],
                                sizeof(ChunkMemory) / sizeof(float), memory_.sums, memory_.places, true);
       launch<store_sums<kHead>>(call_.HV, kHead, back_, memory_.sums);
     }

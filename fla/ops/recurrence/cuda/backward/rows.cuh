@@ -109,37 +109,37 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Adds the parts of `places`, [2][KP] of each head, `stride` floats from one head's to the next one's, to
-/// the sums over tokens, in their order. A block has a head, a thread a channel.
+/// the sums over tokens, in their order. A block has a head, a thread a number.
 template <int KP>
-__global__ void __launch_bounds__(KP) add_parts(int heads, const float* parts, std::int64_t stride,
-                                                double* sums, std::int64_t places, bool first) {
-  const int head = blockIdx.x, channel = threadIdx.x;
-#pragma unroll
-  for (int kind = 0; kind < 2; ++kind) {
-    double& sum = sums[(head * 2 + kind) * KP + channel];
-    double x = first ? 0 : sum;
-#pragma unroll 8
-    for (std::int64_t place = 0; place < places; ++place)
-      x += static_cast<double>(parts[(place * heads + head) * stride + kind * KP + channel]);
-    sum = x;
-  }
+__global__ void __launch_bounds__(2 * KP) add_parts(int heads, const float* parts, std::int64_t stride,
+                                                    double* sums, std::int64_t places, bool first) {
+  double& sum = sums[std::int64_t{blockIdx.x} * 2 * KP + threadIdx.x];
+  double x = first ? 0 : sum;
+#pragma unroll 32
+  for (std::int64_t place = 0; place < places; ++place)
+    x += static_cast<double>(parts[(place * heads + blockIdx.x) * stride + threadIdx.x]);
+  sum = x;
 }
 
 template <int KP>
 __global__ void __launch_bounds__(KP)
     store_sums(const __grid_constant__ BackwardCall back, const double* all_sums) {
+  __shared__ double rates[KP];
   const int head = blockIdx.x, channel = threadIdx.x;
-  const bool by_channel = back.call.gate_kind == GateKind::channel;
+  const int channels = back.call.gate_kind == GateKind::channel ? back.call.K : 1;
   const double* const sums = all_sums + std::int64_t{2} * head * KP;
   const auto put = [&](const Parameters& to, double x) {
     if (to.data) store(to.data, to.dtype, head * to.head + channel * to.channel, static_cast<float>(x));
   };
-  if (channel < (by_channel ? back.call.K : 1)) put(back.ddt_bias, sums[channel]);
+  if (channel < channels) put(back.ddt_bias, sums[channel]);
+  rates[channel] = channel < channels ? sums[KP + channel] : 0;
+  for (int half = KP / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (channel < half) rates[channel] += rates[channel + half];
+  }
   if (channel != 0) return;
   put(back.dg_gamma, sums[0]);
-  double rate = 0;
-  for (int c = 0; c < (by_channel ? back.call.K : 1); ++c) rate += sums[KP + c];
-  put(back.dA_log, rate);
+  put(back.dA_log, rates[0]);
 }
 
 }  // namespace fla::cuda
