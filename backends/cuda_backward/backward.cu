@@ -36,12 +36,8 @@ class Launches {
     launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
     carry_states(heads * (call_.V / kCarryValues));
     launch<gradients<by_channel, inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
-    if (call_.group > 1) {
-      for (const bool of_q : {true, false}) {
-        if ((of_q ? back_.dq : back_.dk).data)
-          launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_, of_q);
-      }
-    }
+    if (call_.group > 1)
+      launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_);
     if (back_.dA_log.data || back_.ddt_bias.data) {
       launch<add_parts<kHead>>(call_.HV, 2 * kHead, call_.HV, memory_.chunks->factors[0],
                                sizeof(ChunkMemory) / sizeof(float), memory_.sums, memory_.places, true);

@@ -619,16 +619,6 @@ __device__ void put(const HalfSlice& x, FloatTile& tile, const Keys& keys) {
   }
 }
 
-/// Eight neighbouring numbers of an output of 16 bits.
-__device__ inline void store_8(void* to, DType dtype, std::int64_t at, const float (&x)[8]) {
-  const auto packed = [&](int i) {
-    if (dtype == DType::f16) return pack_f16(x[i], x[i + 1]);
-    return pack_bf16(x[i], x[i + 1]);
-  };
-  *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(to) + at) = {packed(0), packed(2), packed(4),
-                                                                     packed(6)};
-}
-
 /// Of y = r x, r the inverse norm: dx = r dy - r^3 x (x^T dy). Four threads of a half of the block have a
 /// token. Heads that share keys leave their part in the workspace.
 __device__ inline void store_keys(const RecurrenceCall& call, const RowTile& inputs, DType dtype,

@@ -239,4 +239,14 @@ __device__ void store_tile(const Tile<rows, columns>& from, Tile<rows, columns>&
   }
 }
 
+/// Eight neighbouring numbers of an output of 16 bits.
+__device__ inline void store_8(void* to, DType dtype, std::int64_t at, const float (&x)[8]) {
+  const auto packed = [&](int i) {
+    if (dtype == DType::f16) return pack_f16(x[i], x[i + 1]);
+    return pack_bf16(x[i], x[i + 1]);
+  };
+  *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(to) + at) = {packed(0), packed(2), packed(4),
+                                                                     packed(6)};
+}
+
 }  // namespace fla::cuda_backward
