@@ -31,7 +31,6 @@ struct CarryMemory {
     KeyTile A, B;
     std::conditional_t<kBack, KeyTile, Empty> Q;
     Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
-    alignas(16) float gamma[kHead], first[kHead];
   } stages[2];
   Tile<kCarryValues, kHead> S;  ///< for the workspace
   /// The left operand of A S, where it is not S itself.
@@ -96,19 +95,31 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
           rows, head, block_value, kCarryValues,
           {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows,
           thread);
-      static_assert(kCarryThreads * 4 >= 2 * kHead);
-      if (const int at = thread * 4; at < 2 * kHead)
-        __pipeline_memcpy_async(stage.gamma + at, from.factors[0] + at, 16);
     }
     __pipeline_commit();
   };
+  // Of the warp's channels: gamma, and what K~ and Q^ have to be multiplied by.
+  struct Factors {
+    float2 gamma[kTiles], first[kTiles];
+  };
+  const auto fetch = [&](int i, Factors& factors) {
+    if (i >= count) return;
+    const float* const from = memory_of(i).factors[0] + channel + 2 * p;
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+      factors.gamma[n] = *reinterpret_cast<const float2*>(from + 8 * n);
+      factors.first[n] = *reinterpret_cast<const float2*>(from + kHead + 8 * n);
+    }
+  };
 
   copy(0);
+  Factors factors{};
+  fetch(0, factors);
   const float factor = kBack ? scale.down * call.scale : scale.down;
   const auto hold = [&](Tile<kCarryValues, kHead>& tile, auto&& factor_of) {
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
-      const float2 times = factor_of(channel + 8 * n + 2 * p);
+      const float2 times = factor_of(n);
 #pragma unroll
       for (int row = 0; row < kCarryValues; row += 8) {
         constexpr float kMost = 65504;  // what is larger is not right any more, but finite
@@ -123,23 +134,13 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
   for (int i = 0; i < count; ++i) {
     const auto& stage = memory.stages[i % 2];
     hold(memory.S, [](int) { return float2{1, 1}; });
+    const Tile<kCarryValues, kHead>* of_Y = &memory.S;
+    if constexpr (!kBack) {
+      hold(memory.left, [&](int n) { return factors.first[n]; });
+      of_Y = &memory.left;
+    }
     __pipeline_wait_prior(0);
     __syncthreads();
-    // K~ is stored divided by `first`; S is multiplied by it.
-    if constexpr (!kBack)
-      hold(memory.left, [&](int c) { return *reinterpret_cast<const float2*>(stage.first + c); });
-    __syncthreads();
-    copy(i + 1);  // to where the chunk before was
-    {
-      ChunkMemory& own = memory_of(i);
-      std::uint16_t* const kept = (kBack ? own.dS : own.S).at + block_value * kHead;
-#pragma unroll
-      for (int at = thread * 8; at < kCarryValues * kHead; at += kCarryThreads * 8)
-        *reinterpret_cast<uint4*>(kept + at) = *reinterpret_cast<const uint4*>(memory.S.at + at);
-    }
-
-    const Tile<kCarryValues, kHead>* of_Y = &memory.S;
-    if constexpr (!kBack) of_Y = &memory.left;
     Slice<2> y[kCarrySlabs] = {};
 #pragma unroll
     for (int k = 0; k < kHead; k += 16) {
@@ -147,6 +148,16 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
 #pragma unroll
       for (int slab = 0; slab < kCarrySlabs; ++slab)
         multiply(y[slab][0], y[slab][1], left(*of_Y, 16 * slab, k), b);
+    }
+    copy(i + 1);  // to where the chunk before was
+    Factors next{};
+    fetch(i + 1, next);
+    {
+      ChunkMemory& own = memory_of(i);
+      std::uint16_t* const kept = (kBack ? own.dS : own.S).at + block_value * kHead;
+#pragma unroll
+      for (int at = thread * 8; at < kCarryValues * kHead; at += kCarryThreads * 8)
+        *reinterpret_cast<uint4*>(kept + at) = *reinterpret_cast<const uint4*>(memory.S.at + at);
     }
 #pragma unroll
     for (int slab = 0; slab < kCarrySlabs; ++slab) {
@@ -194,9 +205,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     add([&](int slab, int k) { return left(memory.Y, 16 * slab, k); }, stage.B);
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
-      const float2 gamma = *reinterpret_cast<const float2*>(stage.gamma + channel + 8 * n + 2 * p);
-      const float2 first =
-          kBack ? *reinterpret_cast<const float2*>(stage.first + channel + 8 * n + 2 * p) : float2{1, 1};
+      const float2 gamma = factors.gamma[n], first = kBack ? factors.first[n] : float2{1, 1};
 #pragma unroll
       for (int slab = 0; slab < kCarrySlabs; ++slab) {
 #pragma unroll
@@ -205,6 +214,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
               (e % 2 ? gamma.y : gamma.x) * s[slab][n][e] + (e % 2 ? first.y : first.x) * change[slab][n][e];
       }
     }
+    factors = next;
   }
   if constexpr (kBack) {
     float elements[kCarrySlabs * kElements];
