@@ -27,7 +27,7 @@ using FloatTile = float[kTokens * kSliceRow];
 
 /// How much 16 tokens of a chunk decay at most.
 enum class Amount { little = 0, some = 1, much = 3 };
-inline constexpr float kLittle = -8, kSome = -96;
+inline constexpr float kLittle = 8, kSome = 96;  // bits
 
 struct KeyMemory {
   RowTile q, k;  ///< as they come
@@ -225,7 +225,7 @@ struct Keys {
     const RawGates<inputs> gates(call, head, range, raw, own);
     const float rate = gate_rate(call, head), offset = gate_bias(call, head, own.channel);
     float* const to = memory.G + own.first * kSliceRow + own.channel;
-    float sum = 0, before = 0, least = 0;  // before: that of the tokens before the last 16
+    float sum = 0, before = 0, most = 0;  // before: that of the tokens before the last 16
     const auto sum_all = [&](auto&& decays) {
 #pragma unroll 1
       for (int t = 0; t < own.kOwn; t += kAtOnce) {
@@ -238,7 +238,7 @@ struct Keys {
           sum += t + i < gates.count ? x[i] : 0;
           to[(t + i) * kSliceRow] = sum;
         }
-        if ((t + kAtOnce) % 16 == 0) least = fminf(least, sum - before), before = sum;
+        if ((t + kAtOnce) % 16 == 0) most = fmaxf(most, fabsf(sum - before)), before = sum;
       }
     };
     const float bound = call.lower_bound * kLog2e;
@@ -258,7 +258,7 @@ struct Keys {
       });
     }
     memory.totals[own.part][own.channel] = sum;
-    const bool some = __any_sync(~0u, least < kLittle), much = __any_sync(~0u, least < kSome);
+    const bool some = __any_sync(~0u, most > kLittle), much = __any_sync(~0u, most > kSome);
     if (threadIdx.x % 32 == 0)
       memory.amounts[threadIdx.x / 32] = static_cast<std::uint8_t>(much   ? Amount::much
                                                                    : some ? Amount::some
