@@ -76,8 +76,15 @@ TYPED_TEST(CudaBackwardNumbers, AreRightWithGatesInTheKernel) {
   expect_right(spec, "bounded gates and doubled beta");
 }
 
+TYPED_TEST(CudaBackwardNumbers, AreRightForManyHeads) {
+  auto spec = spec_of<TypeParam>(200);
+  spec.H = 40;
+  expect_right(spec, "40 heads");
+}
+
 TYPED_TEST(CudaBackwardNumbers, AreRightForSlowStrongAndResettingGates) {
-  for (const DataKind data : {DataKind::slow, DataKind::strong, DataKind::resets, DataKind::mixed}) {
+  for (const DataKind data : {DataKind::slow, DataKind::bound, DataKind::strong, DataKind::resets,
+                              DataKind::mixed, DataKind::repeated_keys}) {
     auto spec = spec_of<TypeParam>(300);
     spec.data = data;
     expect_right(spec, std::string(name_of(data)));

@@ -33,6 +33,14 @@ TYPED_TEST(SmallCudaBackward, IsRightForSmallHeads) {
   expect_right(spec, "small heads");
 }
 
+TYPED_TEST(SmallCudaBackward, IsRightForMoreHeadsThanMultiprocessorsHaveRoomFor) {
+  auto spec = spec_of<TypeParam>(66);
+  spec.H = 17, spec.K = 64;
+  spec.options.use_gate_in_kernel = spec.options.use_beta_sigmoid_in_kernel = true;
+  spec.options.lower_bound = -5.0f;
+  expect_right(spec, "17 heads");
+}
+
 TYPED_TEST(SmallCudaBackward, IsRightWithoutStatesAndWithResets) {
   auto spec = spec_of<TypeParam>(130);
   spec.data = DataKind::resets, spec.initial_state = false;
