@@ -76,6 +76,42 @@ cudaError_t make_map(CUtensorMap& map, const RecurrenceCall& call, const States&
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+// ---- Gates that have a number a token
+
+constexpr int kExpandThreads = 256;
+
+/// Every number of g for every channel, [B, T, HV, K]: a thread writes 16 bytes.
+template <class Word>
+__global__ void __launch_bounds__(kExpandThreads)
+    expand_gates(const __grid_constant__ RecurrenceCall call, uint4* to, std::int64_t pieces) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kExpandThreads + threadIdx.x;
+  if (at >= pieces) return;
+  const std::int64_t number = at / (call.K * sizeof(Word) / 16), token = number / call.HV;
+  std::uint32_t bits =
+      static_cast<const Word*>(call.g.data)[token / call.T * call.g.batch + token % call.T * call.g.token +
+                                            number % call.HV * call.g.head];
+  if constexpr (sizeof(Word) == 2) bits |= bits << 16;
+  to[at] = {bits, bits, bits, bits};
+}
+
+/// The call with a number of g for every channel.
+RecurrenceCall with_gates(const RecurrenceCall& given, std::uint8_t* gates, cudaStream_t stream,
+                          cudaError_t& error) {
+  RecurrenceCall call = given;
+  const std::int64_t size = size_of(given.g.dtype), pieces = gates_of_tokens(given) * given.K * size / 16;
+  const auto blocks = static_cast<unsigned>((pieces + kExpandThreads - 1) / kExpandThreads);
+  auto* const to = reinterpret_cast<uint4*>(gates);
+  if (size == 2)
+    expand_gates<std::uint16_t><<<blocks, kExpandThreads, 0, stream>>>(given, to, pieces);
+  else
+    expand_gates<std::uint32_t><<<blocks, kExpandThreads, 0, stream>>>(given, to, pieces);
+  error = cudaGetLastError();
+  call.g.data = gates;
+  call.g.channel = 1, call.g.head = given.K;
+  call.g.token = call.g.head * given.HV, call.g.batch = call.g.token * given.T;
+  return call;
+}
+
 // ---- Launches
 
 __global__ void __launch_bounds__(Combine::threads) combine_kernel(const __grid_constant__ Params p) {
@@ -101,10 +137,13 @@ std::size_t workspace(const RecurrenceCall& call, const Route& route) {
   return items_of(call) == 0 ? 0 : workspace_of(call, route, nullptr).bytes;
 }
 
-cudaError_t launch(const RecurrenceCall& given, const Route& route, void* workspace, cudaStream_t stream) {
-  if (items_of(given) == 0) return cudaSuccess;
+cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspace, cudaStream_t stream) {
+  if (items_of(call) == 0) return cudaSuccess;
   cudaError_t error = cudaSuccess;
-  Workspace w = workspace_of(given, route, workspace);
+  Workspace w = workspace_of(call, route, workspace);
+  const bool expands = call.gate_kind == GateKind::token && call.T > 0;
+  const RecurrenceCall given = expands ? with_gates(call, w.gates, stream, error) : call;
+  if (error != cudaSuccess) return error;
   Params p;
   p.call = with_pool(given);
   for (int keys = 0; keys < 2; ++keys) p.windows[keys] = window_of(given, keys == 0);

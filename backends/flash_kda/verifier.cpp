@@ -29,15 +29,18 @@ Verdict verify_rows(const char* name, const TensorView& rows) {
   return accept();
 }
 
-Verdict verify_dtypes(const KdaArgs& args) {
+Verdict verify_dtypes(const recurrence::Arguments& args) {
   FLA_VERIFY(cuda::verify_16_bits(args));
   FLA_VERIFY(cuda::verify_dtype_of_q("g", args.g, args.q.dtype()));
   return cuda::verify_f32_states(args);
 }
 
-Verdict verify_sizes(const KdaArgs& args) {
-  const RecurrenceSizes sizes = sizes_of(args);
+Verdict verify_sizes(const recurrence::Arguments& args) {
   const bool packed = args.cu_seqlens.defined();
+  const struct {
+    std::int64_t T, HV, K, V, N;
+  } sizes{args.q.size(1), args.v.size(2), args.q.size(3), args.v.size(3),
+          packed ? args.cu_seqlens.size(0) - 1 : args.q.size(0)};
   FLA_REFUSE_IF(sizes.K != kHead && sizes.K != kHead / 2, "requires K=64 or K=128, got {}", sizes.K);
   FLA_REFUSE_IF(sizes.V != kHead && sizes.V != kHead / 2, "requires V=64 or V=128, got {}", sizes.V);
   FLA_REFUSE_IF(sizes.T > kMostTokens, "requires fewer than 2^31-64 tokens, got {}", sizes.T);
@@ -56,7 +59,7 @@ Verdict verify_sizes(const KdaArgs& args) {
 
 }  // namespace
 
-Verdict verify(const KdaArgs& args, const CudaDevice* device) {
+Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
   FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
   FLA_VERIFY(verify_sizes(args));
@@ -67,7 +70,7 @@ Verdict verify(const KdaArgs& args, const CudaDevice* device) {
   FLA_VERIFY(verify_rows("q", args.q));
   FLA_VERIFY(verify_rows("k", args.k));
   FLA_VERIFY(verify_rows("v", args.v));
-  FLA_VERIFY(verify_rows("g", args.g));
+  if (args.op.gate == GateKind::channel) FLA_VERIFY(verify_rows("g", args.g));
   return args.out.defined() ? verify_rows("out", args.out) : accept();
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "fla/ops/gated_delta_rule/gated_delta_rule.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/ops/kda/extremes.h"
 #include "tools/conformance/pooled_call.h"
@@ -77,6 +78,29 @@ TEST_P(FlashKdaData, IsWithinTheBarsOverManyChunks) {
   KdaSpec longer = spec(4096);
   longer.H = 1;
   expect_within(bars(), make_kda_case(longer).args);
+}
+
+TEST_P(FlashKdaData, IsWithinTheBarsWithAGateAToken) {
+  const fla::ScopedPolicy required(
+      {.enable = {{"flash_gdn", true}}, .require = {{"gated_delta_rule", "flash_gdn"}}});
+  const auto& [data, dtype] = GetParam();
+  const auto expect_right = [&](const fla::cases::CaseSpec<fla::GatedDeltaRuleArgs>& spec) {
+    const auto made = fla::cases::make_case<fla::GatedDeltaRuleArgs>(spec);
+    DeviceCall call(made.args, kGpu);
+    const fla::RecurrenceResult result = call.bring_back(fla::chunk_gated_delta_rule(call.args()));
+    EXPECT_EQ(call.damage(), "");
+    const Errors errors = fla::cases::errors_of(result, fla::cases::reference_of(made.args));
+    EXPECT_LE(errors.o, bars().o) << fla::conformance::describe(made.args);
+    EXPECT_LE(errors.final_state, bars().final_state) << fla::conformance::describe(made.args);
+  };
+  fla::cases::CaseSpec<fla::GatedDeltaRuleArgs> spec{
+      .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype, .data = data};
+  expect_right(spec);
+  spec.gate_dtype = dtype;
+  spec.B = 1, spec.K = 64, spec.lengths = {10, 70, 0, 300};
+  spec.options.use_qk_l2norm_in_kernel = spec.options.use_gate_in_kernel = true;
+  spec.options.use_beta_sigmoid_in_kernel = true;
+  expect_right(spec);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FlashKdaData,

@@ -8,6 +8,7 @@ namespace {
 
 using fla::CudaDevice;
 using fla::flash_kda::verify;
+using fla::recurrence::arguments_of;
 using fla_test::ChunkCall;
 
 const CudaDevice kHopper{.name = "NVIDIA H200", .major = 9, .minor = 0};
@@ -18,7 +19,7 @@ TEST_P(FlashKdaVerifierRefuses, WithItsReason) {
   ChunkCall call;
   GetParam().spoil(call);
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
-  EXPECT_EQ(verify(call.args, &kHopper).reason(), GetParam().reason);
+  EXPECT_EQ(verify(arguments_of(call.args), &kHopper).reason(), GetParam().reason);
 }
 
 INSTANTIATE_TEST_SUITE_P(Branches, FlashKdaVerifierRefuses, testing::ValuesIn(fla_test::refusals()),
@@ -30,7 +31,7 @@ TEST_P(FlashKdaVerifierTakes, WhatTheKernelsTake) {
   ChunkCall call;
   GetParam().change(call);
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
-  EXPECT_EQ(verify(call.args, &kHopper).reason(), "");
+  EXPECT_EQ(verify(arguments_of(call.args), &kHopper).reason(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, FlashKdaVerifierTakes, testing::ValuesIn(fla_test::acceptances()),
@@ -39,15 +40,16 @@ INSTANTIATE_TEST_SUITE_P(Calls, FlashKdaVerifierTakes, testing::ValuesIn(fla_tes
 TEST(FlashKdaVerifier, RefusesAGpuThatIsNotThere) {
   ChunkCall call;
   call.put_on({fla::DeviceType::cuda, 7});
-  EXPECT_EQ(verify(call.args, nullptr).reason(), "requires a GPU that is there, got cuda:7");
+  EXPECT_EQ(verify(arguments_of(call.args), nullptr).reason(), "requires a GPU that is there, got cuda:7");
 }
 
 TEST(FlashKdaVerifier, RefusesOlderAndNewerGpus) {
   const ChunkCall call;
   const CudaDevice ampere{.name = "NVIDIA A100", .major = 8, .minor = 0};
   const CudaDevice blackwell{.name = "NVIDIA B200", .major = 10, .minor = 0};
-  EXPECT_EQ(verify(call.args, &ampere).reason(), "requires compute capability 9.0, got 8.0");
-  EXPECT_EQ(verify(call.args, &blackwell).reason(), "requires compute capability 9.0, got 10.0");
+  EXPECT_EQ(verify(arguments_of(call.args), &ampere).reason(), "requires compute capability 9.0, got 8.0");
+  EXPECT_EQ(verify(arguments_of(call.args), &blackwell).reason(),
+            "requires compute capability 9.0, got 10.0");
 }
 
 }  // namespace

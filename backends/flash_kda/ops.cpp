@@ -1,4 +1,4 @@
-#include "fla/ops/kda/kda.h"
+#include "fla/ops/ops.h"
 
 #include <algorithm>
 #include <array>
@@ -33,22 +33,13 @@ std::string text_of(const Route& route) {
   return "apart: prep, then states";
 }
 
-class FlashKda final : public KdaBackend {
+/// What the backends of both ops have; Backend is the op's class.
+template <class Backend>
+class Flash : public Backend {
  public:
-  BackendInfo info() const override {
-    return {.name = "flash_kda",
-            .package = "CUTLASS",
-            .env_var = "FLA_FLASH_KDA",
-            .priority = 3,
-            .doc =
-                "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; "
-                "sm_90",
-            .precision = DType::bf16};
-  }
+  using Args = typename Backend::Args;
 
   Availability is_available() const override { return cuda::available_on(kDevices); }
-
-  std::span<const Variable> variables() const override { return kVariables; }
 
   void configure() override {
     const auto value = environment(kDeterministicRoute);
@@ -56,19 +47,20 @@ class FlashKda final : public KdaBackend {
   }
 
   /// Whatever the setting is.
-  std::size_t workspace_size(std::string_view, const KdaArgs& args) const override {
+  std::size_t workspace_size(std::string_view, const Args& args) const override {
     const RecurrenceCall call = call_of(args, {});
     const int processors = find_cuda_device(args.q.device())->multiprocessors;
     return std::max(workspace(call, route_of(call, processors, false)),
                     workspace(call, route_of(call, processors, true)));
   }
 
-  std::string route(std::string_view, const KdaArgs& args) const override {
+  std::string route(std::string_view, const Args& args) const override {
     return text_of(chosen(call_of(args, {}), args.q.device()));
   }
 
-  Verdict chunk_kda_verifier(const KdaArgs& args) const override {
-    FLA_VERIFY(verify(args, find_cuda_device(args.q.device())));
+ protected:
+  Verdict verify_call(const Args& args) const {
+    FLA_VERIFY(verify(recurrence::arguments_of(args), find_cuda_device(args.q.device())));
     const RecurrenceCall call = call_of(args, {});
     const Route route = chosen(call, args.q.device());
     if (args.workspace.data != nullptr)
@@ -76,20 +68,18 @@ class FlashKda final : public KdaBackend {
     return accept(route);
   }
 
-  KdaResult chunk_kda(const KdaArgs& args) override { return chunk_kda_accepted(args, accept()); }
-
-  KdaResult chunk_kda_accepted(const KdaArgs& args, const Verdict& accepted) {
+  RecurrenceResult run(const Args& args, const Verdict& accepted) const {
     const Device device = args.q.device();
     const CurrentDevice current(device.index);
     RecurrenceCall call = call_of(args, {});
     const auto carried = accepted.carried<Route>();
     const Route route = carried ? *carried : chosen(call, device);
     const CallWorkspace memory(args.workspace, workspace(call, route), device, args.stream);
-    KdaResult result = make_result(args);
+    RecurrenceResult result = make_result(args);
     call = call_of(args, result);
     // Only the last kernel writes results.
     check_cuda(launch(call, route, memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
-               "launching flash_kda", BackendError::Wrote::nothing);
+               "launching the kernels of flash_kda", BackendError::Wrote::nothing);
     return result;
   }
 
@@ -102,7 +92,50 @@ class FlashKda final : public KdaBackend {
   std::atomic<bool> deterministic_{false};
 };
 
+class FlashKda final : public Flash<KdaBackend> {
+ public:
+  BackendInfo info() const override {
+    return {.name = "flash_kda",
+            .package = "CUTLASS",
+            .env_var = "FLA_FLASH_KDA",
+            .priority = 3,
+            .doc =
+                "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; "
+                "sm_90",
+            .precision = DType::bf16};
+  }
+  std::span<const Variable> variables() const override { return kVariables; }
+
+  Verdict chunk_kda_verifier(const KdaArgs& args) const override { return verify_call(args); }
+  KdaResult chunk_kda(const KdaArgs& args) override { return run(args, accept()); }
+  KdaResult chunk_kda_accepted(const KdaArgs& args, const Verdict& accepted) { return run(args, accepted); }
+};
 FLA_REGISTER_BACKEND(kda, flash_kda, FlashKda);
+
+/// The same kernels, which read a number of g for every channel: a kernel before them writes those.
+class FlashGdn final : public Flash<GatedDeltaRuleBackend> {
+ public:
+  BackendInfo info() const override {
+    return {.name = "flash_gdn",
+            .package = "CUTLASS",
+            .env_var = "FLA_FLASH_GDN",
+            .default_enable = false,  // until its GPU tests have run
+            .priority = 3,
+            .doc = "chunked prefill by flash_kda's kernels; sm_90",
+            .precision = DType::bf16};
+  }
+
+  Verdict chunk_gated_delta_rule_verifier(const GatedDeltaRuleArgs& args) const override {
+    return verify_call(args);
+  }
+  RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args) override {
+    return run(args, accept());
+  }
+  RecurrenceResult chunk_gated_delta_rule_accepted(const GatedDeltaRuleArgs& args, const Verdict& accepted) {
+    return run(args, accepted);
+  }
+};
+FLA_REGISTER_BACKEND(gated_delta_rule, flash_gdn, FlashGdn);
 
 }  // namespace
 }  // namespace fla::flash_kda
