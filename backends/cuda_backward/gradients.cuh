@@ -35,31 +35,35 @@ struct GradientMemory {
   union {
     struct {
       StateTile S, dS;
-      RowTile E, V;
-      PairTile M, N, T2;
+      RowTile E;
     };
     struct {
-      FloatTile dq, dk, terms;  ///< terms: those of dg
-      RowTile q_again;
+      FloatTile dq, dk;
     };
   };
   union {
+    struct {
+      RowTile V;
+      PairTile M, N, T2;
+    };
+    struct {
+      RowTile q_again, k_again;  ///< as they come
+    };
+  };
+  union {
+    GateMemory gates;
     struct {
       KeyTile K, Kr;
     };
     struct {
       KeyTile q_of_level, k_of_level;  ///< left operands of the pairs that two warps have
     };
-    GateMemory gates;
+    FloatTile terms;  ///< those of dg
   };
   union {
     KeyMemory keys;
     struct {
-      union {
-        KeyTile U;
-        RowTile k_again;
-      };
-      KeyTile dV;
+      KeyTile U, dV;
       union {
         KeyTile D;
         struct {
@@ -857,6 +861,9 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   put_shared_level<by_channel>(memory, keys);
   keys.forget_what_follows();
   __syncthreads();
+  copy_input<kGradientThreads>(call.q, head / call.group, 0, call.K, range, memory.q_again);
+  copy_input<kGradientThreads>(call.k, head / call.group, 0, call.K, range, memory.k_again);
+  __pipeline_commit();
   const auto at = [&](const Rows& rows, int t) {
     return range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head;
   };
@@ -873,9 +880,6 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   KeyGradients d;
   key_gradients<by_channel>(memory, keys, d);
   __syncthreads();
-  copy_input<kGradientThreads>(call.q, head / call.group, 0, call.K, range, memory.q_again);
-  copy_input<kGradientThreads>(call.k, head / call.group, 0, call.K, range, memory.k_again);
-  __pipeline_commit();
   put(d.dq, memory.dq, keys);
   put(d.dk, memory.dk, keys);
   put(d.terms, memory.terms, keys);
