@@ -818,7 +818,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   }
   const int head = chunk.head;
   const TokenRange range = chunk.range();
-  const Scales scales(call, workspace, chunk.n, head);
+  const Largest largest(call, workspace, chunk.n, head);
   HalfKeys<inputs> keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
                         memory.gates, memory.norms, [&] {
                           copy_tile<kGradientThreads>(own.S, memory.S, call.V);
@@ -840,6 +840,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
         memory.G[(keys.first | 8 * n) + 2 * static_cast<int>(threadIdx.x % 4) + i] = keys.G[n][i];
     }
   }
+  const Scales scales(largest);
   __pipeline_wait_prior(0);
   if (call.V < kHead) {  // carry has not written these
     clear_rows<kGradientThreads>(memory.S, call.V);

@@ -79,12 +79,20 @@ struct Scale {
     down = any ? power(-exponent) : 1, up = any ? power(exponent) : 1;
   }
 };
+/// The largest numbers of a sequence and head, on their way.
+struct Largest {
+  std::uint32_t values, gradients;
+
+  __device__ Largest(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
+      : values(memory.largest[n * call.HV + head]),
+        gradients(memory.largest[(call.N + n) * call.HV + head]) {}
+};
 struct Scales {
   Scale values, gradients;
 
+  __device__ explicit Scales(const Largest& largest) : values(largest.values), gradients(largest.gradients) {}
   __device__ Scales(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
-      : values(memory.largest[n * call.HV + head]),
-        gradients(memory.largest[(call.N + n) * call.HV + head]) {}
+      : Scales(Largest(call, memory, n, head)) {}
 };
 
 }  // namespace fla::cuda_backward
