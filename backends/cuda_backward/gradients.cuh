@@ -429,26 +429,13 @@ __device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, Ke
 template <bool wide, class Keys>
 __device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   using F = Format<wide>;
-  float from[2];
-  keys.from_middle(0, from);
-  HalfPacked q, k, earlier;  // q and k as they end pairs, k as it begins them
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float2 own_q = unpack_f16(keys.q.at[n][r]), own_k = unpack_f16(keys.k.at[n][r]);
-      const float x = keys.G[n][2 * r] - from[r], y = keys.G[n][2 * r + 1] - from[r];
-      const float fx = exp2_approximately(x), fy = exp2_approximately(y);
-      q.at[n][r] = F::pack(fx * own_q.x, fy * own_q.y);
-      k.at[n][r] = F::pack(fx * own_k.x, fy * own_k.y);
-      earlier.at[n][r] = F::pack(exp2_approximately(-x) * own_k.x, exp2_approximately(-y) * own_k.y);
-    }
-  }
+  const auto factors = keys.template close_factors<wide>();
+  const HalfPacked &q = factors.q, &k = factors.k, &earlier = factors.earlier;
   const auto with_all = [&](int n, auto&& body) {  // of tiles n and n + 1
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) body(m, e, n + m, keys.G[n + m][e] - from[e / 2]);
+      for (int e = 0; e < 4; ++e) body(m, e, n + m, keys.G[n + m][e] - factors.middle[0][e / 2]);
     }
   };
   const auto number = [](const HalfPacked& x, int n, int e) {
@@ -832,14 +819,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   __syncthreads();  // the gates' memory becomes that of K and Kr
   put(keys.k * keys.template decays_from_front<false>(), memory.K, keys.channel, keys.first);
   put(keys.k * keys.decays_to_back(), memory.Kr, keys.channel, keys.first);
-  if (!by_channel && keys.channel == 0 && threadIdx.x % 32 < 4) {
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-        memory.G[(keys.first | 8 * n) + 2 * static_cast<int>(threadIdx.x % 4) + i] = keys.G[n][i];
-    }
-  }
+  if constexpr (!by_channel) keys.put_sums(memory.G);
   const Scales scales(largest);
   __pipeline_wait_prior(0);
   if (call.V < kHead) {  // carry has not written these

@@ -135,10 +135,42 @@ struct Keys {
     }
   }
 
-  /// G from the boundary in the middle of each 32 tokens on: `from` is that of tile n's channels g and g + 8.
-  __device__ void from_middle(int n, float (&from)[2]) const {
+  /// Factors of the pairs within 32 tokens: q and k of the later token, k of the earlier one.
+  struct CloseFactors {
+    Packed<tiles> q, k, earlier;
+    float middle[tiles / 4][2];  ///< G before the middle of each 32 tokens, of channels g and g + 8
+  };
+  template <bool wide>
+  __device__ CloseFactors close_factors() const {
+    using F = Format<wide>;
+    CloseFactors factors;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) from[r] = __shfl_sync(~0u, G[n / 4 * 4 + 1][2 * r + 1], threadIdx.x % 32 | 3);
+    for (int n = 0; n < tiles; ++n) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float& before = factors.middle[n / 4][r];
+        if (n % 4 == 0) before = __shfl_sync(~0u, G[n + 1][2 * r + 1], threadIdx.x % 32 | 3);
+        const float2 own_q = unpack_f16(q.at[n][r]), own_k = unpack_f16(k.at[n][r]);
+        const float x = G[n][2 * r] - before, y = G[n][2 * r + 1] - before;
+        const float fx = exp2_approximately(x), fy = exp2_approximately(y);
+        factors.q.at[n][r] = F::pack(fx * own_q.x, fy * own_q.y);
+        factors.k.at[n][r] = F::pack(fx * own_k.x, fy * own_k.y);
+        factors.earlier.at[n][r] =
+            F::pack(exp2_approximately(-x) * own_k.x, exp2_approximately(-y) * own_k.y);
+      }
+    }
+    return factors;
+  }
+
+  /// The sums of gates that have a number a token, for all warps.
+  __device__ void put_sums(float (&sums)[kTokens]) const {
+    const int lane = threadIdx.x % 32;
+    if (channel != 0 || lane >= 4) return;
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) sums[first + 8 * n + 2 * lane + i] = G[n][i];
+    }
   }
 
   /// 2^G of the first token, of channels g and g + 8.

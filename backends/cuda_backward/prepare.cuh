@@ -187,24 +187,10 @@ __device__ void find_close_pairs(const Keys& keys, PrepareMemory& memory) {
   auto& close = memory.close;
   const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
   {
-    Packed<kTokenTiles> q, k, earlier;
-#pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
-      float from[2];
-      keys.from_middle(n, from);
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float2 own_q = unpack_f16(keys.q.at[n][r]), own_k = unpack_f16(keys.k.at[n][r]);
-        const float x = keys.G[n][2 * r] - from[r], y = keys.G[n][2 * r + 1] - from[r];
-        const float fx = exp2_approximately(x), fy = exp2_approximately(y);
-        q.at[n][r] = F::pack(fx * own_q.x, fy * own_q.y);
-        k.at[n][r] = F::pack(fx * own_k.x, fy * own_k.y);
-        earlier.at[n][r] = F::pack(exp2_approximately(-x) * own_k.x, exp2_approximately(-y) * own_k.y);
-      }
-    }
-    put(q, close.q, keys.channel);
-    put(k, close.k, keys.channel);
-    put(earlier, close.earlier, keys.channel);
+    const auto factors = keys.template close_factors<wide>();
+    put(factors.q, close.q, keys.channel);
+    put(factors.k, close.k, keys.channel);
+    put(factors.earlier, close.earlier, keys.channel);
     const auto f = keys.template decays<32>(), of_q = keys.q * f;
     put(keys.k * f, close.k_of_halves, keys.channel);
 #pragma unroll
@@ -258,13 +244,7 @@ __device__ void find_whole_pairs(const Keys& keys, PrepareMemory& memory) {
   const bool of_M = warp % 2 == 0;
   put(keys.q, memory.levels[0].q, keys.channel);
   put(keys.k, memory.levels[0].k, keys.channel);
-  if (warp == 0 && g == 0) {
-#pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) memory.G[8 * n + 2 * p + i] = keys.G[n][i];
-    }
-  }
+  keys.put_sums(memory.G);
   __syncthreads();
   Slice<kTokenTiles> d = {};
 #pragma unroll 2
