@@ -39,8 +39,9 @@ class Launches {
     if (call_.group > 1)
       launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_);
     if (back_.dA_log.data || back_.ddt_bias.data) {
-      launch<add_parts<kHead>>(call_.HV, 2 * kHead, call_.HV, memory_.chunks->factors[0],
-                               sizeof(ChunkMemory) / sizeof(float), memory_.sums, memory_.places, true);
+      launch<add_parts<kHead>>(call_.HV, 2 * kHead, call_.HV, summed_channels(call_),
+                               memory_.chunks->factors[0], sizeof(ChunkMemory) / sizeof(float), memory_.sums,
+                               memory_.places, true);
       launch<store_sums<kHead>>(call_.HV, kHead, back_, memory_.sums);
     }
     return error_;

@@ -43,8 +43,7 @@ struct BothCarryMemory {
   CarryMemory<Direction::back> back;
 };
 
-/// kCarryThreads threads call this; the block's others may carry the other direction meanwhile: both have the
-/// same number of barriers.
+/// kCarryThreads threads call this; the block's others may carry the other direction meanwhile.
 template <Direction direction>
 __device__ void carry_block(const BackwardCall& back, const BackwardMemory& workspace, unsigned block,
                             CarryMemory<direction>& memory) {
@@ -78,6 +77,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       s[i / kElements][i % kElements / 4][i % 4] = scale.down * elements[i];
   }
 
+  const auto wait_for_all = [] { wait_for_part(1 + static_cast<int>(direction), kCarryThreads); };
   const auto chunk_of = [&](int i) { return kBack ? count - 1 - i : i; };
   const auto memory_of = [&](int i) -> ChunkMemory& {
     return workspace.chunks[(first_place + chunk_of(i)) * call.HV + head];
@@ -140,7 +140,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       of_Y = &memory.left;
     }
     __pipeline_wait_prior(0);
-    __syncthreads();
+    wait_for_all();
     Slice<2> y[kCarrySlabs] = {};
 #pragma unroll
     for (int k = 0; k < kHead; k += 16) {
@@ -201,7 +201,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
           },
           stage.Q);
     }
-    __syncthreads();
+    wait_for_all();
     add([&](int slab, int k) { return left(memory.Y, 16 * slab, k); }, stage.B);
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {

@@ -146,6 +146,7 @@ inline float exp2_approximately(float x) {
 }
 
 inline float reciprocal_approximately(float x) { return 1 / x; }
+inline void wait_for_part(int id, int threads) { emulation::block::barrier(id, threads); }
 inline void forget(float&) {}
 inline void forget(std::uint32_t&) {}
 

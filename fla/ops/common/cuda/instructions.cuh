@@ -111,6 +111,11 @@ __device__ inline float exp2_approximately(float x) {
 __device__ inline void forget(float& x) { asm volatile("" : "+f"(x)); }
 __device__ inline void forget(std::uint32_t& x) { asm volatile("" : "+r"(x)); }
 
+/// __syncthreads for some warps of a block: `threads` of them wait at the barrier with this id, 1 to 15.
+__device__ inline void wait_for_part(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 /// 1 / x, of normal numbers.
 __device__ inline float reciprocal_approximately(float x) {
   float y;

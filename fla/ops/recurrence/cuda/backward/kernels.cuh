@@ -36,8 +36,8 @@ class BackwardLaunches {
         launch<chunk_gradients<KP, rule>, sizeof(GradientMemory<KP>)>(places_ * call_.HV, kThreads, back_,
                                                                       workspace_);
         if (asks_for_sums())
-          launch<add_parts<KP>>(call_.HV, 2 * KP, call_.HV, workspace_.parts, 2 * KP, workspace_.sums,
-                                places_, window == windows - 1);
+          launch<add_parts<KP>>(call_.HV, 2 * KP, call_.HV, summed_channels(call_), workspace_.parts, 2 * KP,
+                                workspace_.sums, places_, window == windows - 1);
       }
       store_all_rows();
     }

@@ -108,11 +108,18 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Adds the parts of `places`, [2][KP] of each head, `stride` floats from one head's to the next one's, to
-/// the sums over tokens, in their order. A block has a head, a thread a number.
+/// Of how many channels a head's gate has sums over tokens.
+__host__ __device__ inline int summed_channels(const RecurrenceCall& call) {
+  return call.gate_kind == GateKind::channel ? call.K : 1;
+}
+
+/// Adds the parts of `places`, the first `channels` of [2][KP] of each head, `stride` floats from one head's
+/// to the next one's, to the sums over tokens, in their order. A block has a head, a thread a number.
 template <int KP>
-__global__ void __launch_bounds__(2 * KP) add_parts(int heads, const float* parts, std::int64_t stride,
-                                                    double* sums, std::int64_t places, bool first) {
+__global__ void __launch_bounds__(2 * KP)
+    add_parts(int heads, int channels, const float* parts, std::int64_t stride, double* sums,
+              std::int64_t places, bool first) {
+  if (static_cast<int>(threadIdx.x) % KP >= channels) return;
   double& sum = sums[std::int64_t{blockIdx.x} * 2 * KP + threadIdx.x];
   double x = first ? 0 : sum;
 #pragma unroll 32
@@ -126,7 +133,7 @@ __global__ void __launch_bounds__(KP)
     store_sums(const __grid_constant__ BackwardCall back, const double* all_sums) {
   __shared__ double rates[KP];
   const int head = blockIdx.x, channel = threadIdx.x;
-  const int channels = back.call.gate_kind == GateKind::channel ? back.call.K : 1;
+  const int channels = summed_channels(back.call);
   const double* const sums = all_sums + std::int64_t{2} * head * KP;
   const auto put = [&](const Parameters& to, double x) {
     if (to.data) store(to.data, to.dtype, head * to.head + channel * to.channel, static_cast<float>(x));
