@@ -119,7 +119,6 @@ class FlashGdn final : public Flash<GatedDeltaRuleBackend> {
     return {.name = "flash_gdn",
             .package = "CUTLASS",
             .env_var = "FLA_FLASH_GDN",
-            .default_enable = false,  // until its GPU tests have run
             .priority = 3,
             .doc = "chunked prefill by flash_kda's kernels; sm_90",
             .precision = DType::bf16};

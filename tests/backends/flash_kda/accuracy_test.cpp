@@ -81,8 +81,7 @@ TEST_P(FlashKdaData, IsWithinTheBarsOverManyChunks) {
 }
 
 TEST_P(FlashKdaData, IsWithinTheBarsWithAGateAToken) {
-  const fla::ScopedPolicy required(
-      {.enable = {{"flash_gdn", true}}, .require = {{"gated_delta_rule", "flash_gdn"}}});
+  const fla::ScopedPolicy required({.require = {{"gated_delta_rule", "flash_gdn"}}});
   const auto& [data, dtype] = GetParam();
   const auto expect_right = [&](const fla::cases::CaseSpec<fla::GatedDeltaRuleArgs>& spec) {
     const auto made = fla::cases::make_case<fla::GatedDeltaRuleArgs>(spec);
