@@ -3,6 +3,7 @@
 #include "backends/cuda_decode/decode.h"
 #include "backends/cuda_decode/early_launch.cuh"
 #include "fla/ops/common/cuda/elements.cuh"
+#include "fla/ops/common/cuda/instructions.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/gates.cuh"
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
@@ -134,6 +135,7 @@ struct DecodeCall {
   Gate gate;
   GateKind gate_kind;
   HeadGate head_gate;
+  bool has_g;  ///< otherwise g is one number that means nothing: to load it costs less than to ask
   bool normalize;
   bool l2norm, beta_sigmoid, neg_eigval;
   States initial_state, final_state;
@@ -157,13 +159,15 @@ __device__ float value_of(std::uint32_t bits, const Source& source) {
 template <Inputs inputs, Rule rule, int K, int tile>
 class TokenVectors {
  public:
-  __device__ TokenVectors(const DecodeCall& call, unsigned n, unsigned head, unsigned first_value) {
+  __device__ TokenVectors(const DecodeCall& call, unsigned n, unsigned head) {
     const unsigned key_head = call.group == 1 ? head : head / static_cast<unsigned>(call.group),
                    i = threadIdx.x;
     if (i < K) {
       q_ = fetch<inputs>(call.q, call.q.at(n, key_head, i));
       k_ = fetch<inputs>(call.k, call.k.at(n, key_head, i));
-      if (call.g.data) g_ = fetch<inputs>(call.g, call.g.at(n, head, i));
+      std::uint32_t g = fetch<inputs>(call.g, call.g.at(n, head, i));
+      cuda::forget(g);  // or it would be loaded where has_g is known
+      g_ = g;
       if constexpr (rule == Rule::low_rank) {
         a_ = fetch<inputs>(call.a, call.a.at(n, key_head, i));
         b_ = fetch<inputs>(call.b, call.b.at(n, key_head, i));
@@ -173,8 +177,13 @@ class TokenVectors {
         if (call.A_log.data) rate_ = fetch<Inputs::any>(call.A_log, call.A_log.at(0, head, 0));
       }
     }
-    if (i < tile) v_ = fetch<inputs>(call.v, call.v.at(n, head, first_value + i));
     if constexpr (rule == Rule::delta) beta_ = fetch<inputs>(call.beta, call.beta.at(n, head, 0));
+  }
+
+  /// After the state is sent for: nothing waits for the values before it is there.
+  __device__ void fetch_values(const DecodeCall& call, unsigned n, unsigned head, unsigned first_value) {
+    const unsigned i = threadIdx.x;
+    if (i < tile) v_ = fetch<inputs>(call.v, call.v.at(n, head, first_value + i));
   }
 
   template <class Memory>
@@ -188,7 +197,7 @@ class TokenVectors {
         if (call.dt_bias.data) bias[0] = value_of<Inputs::any>(bias_, call.dt_bias);
         if (call.A_log.data) rate = __expf(value_of<Inputs::any>(rate_, call.A_log));
       }
-      if (call.g.data)
+      if (call.has_g)
         log2_decays(call, rate, bias, g);
       else
         g[0] = rule == Rule::additive ? head_log2_decay(call, head) : 0;
@@ -279,8 +288,9 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
     for (int i = 0; i < loads; ++i) bits[i] = from[i * row_step];
   };
   if constexpr (kStateFirst<State, v_first>) fetch_state();
-  const TokenVectors<inputs, rule, K, tile> vectors(call, n, head, first_value);
+  TokenVectors<inputs, rule, K, tile> vectors(call, n, head);
   if constexpr (!kStateFirst<State, v_first>) fetch_state();
+  vectors.fetch_values(call, n, head, first_value);
   const Factors factors = vectors.finish(call, head, memory);
   const bool writes = call.final_state.data && slots.write >= 0;
   const float x_factor = rule == Rule::low_rank ? 1 : factors.k;
@@ -437,12 +447,15 @@ cudaError_t launch_decode(const RecurrenceCall& given, const LowRankPair& pair, 
   RecurrenceCall placed = given;
   if (const cudaError_t error = place_host_indices(placed, workspace, stream); error != cudaSuccess)
     return error;
+  const bool has_g = given.g.data != nullptr;
+  Source g = source_of(has_g ? given.g : given.q);
+  if (!has_g) g.batch = g.head = g.channel = 0;
   const DecodeCall call{.group = given.group,
                         .V = given.V,
                         .q = source_of(given.q),
                         .k = source_of(given.k),
                         .v = source_of(given.v),
-                        .g = source_of(given.g),
+                        .g = g,
                         .beta = source_of(given.beta),
                         .a = source_of(pair.a),
                         .b = source_of(pair.b),
@@ -455,6 +468,7 @@ cudaError_t launch_decode(const RecurrenceCall& given, const LowRankPair& pair, 
                         .gate = given.gate,
                         .gate_kind = given.gate_kind,
                         .head_gate = given.head_gate,
+                        .has_g = has_g,
                         .normalize = given.normalize,
                         .l2norm = given.l2norm,
                         .beta_sigmoid = given.beta_sigmoid,
