@@ -188,3 +188,64 @@ def test_first_states_of_f16_are_taken_as_f32(op):
     assert state.grad.dtype == torch.float16 and state.grad.abs().max() > 0
     with pytest.raises(ValueError, match="initial_state: expected dtype bf16 or f32, got f16"):
         function(**call, initial_state=state.detach(), final_state=torch.empty(1, 2, 16, 16))
+
+
+def additive_call(K, V, H=2, HV=2, T=70, seed=5):
+    random = torch.Generator().manual_seed(seed)
+    q, k = (torch.rand(1, T, H, K, generator=random) + 0.01 for _ in range(2))
+    return q, k, torch.randn(1, T, HV, V, generator=random)
+
+
+@pytest.mark.parametrize("function", [fla_cpp.chunk_linear_attn, fla_cpp.fused_recurrent_linear_attn, fla_cpp.linear_attn])
+def test_normalized_linear_attention_goes_on_from_a_pair_of_states(function):
+    call = additive_call(16, 8, HV=4)
+    whole, nothing = function(*call, normalize=True)
+    assert nothing is None
+    first, state = function(*(x[:, :30] for x in call), normalize=True, output_final_state=True)
+    assert state[0].shape == (1, 4, 16, 8) and state[1].shape == (1, 1, 2, 16)
+    second, (_, keys) = function(
+        *(x[:, 30:] for x in call), normalize=True, initial_state=state, output_final_state=True
+    )
+    assert torch.allclose(torch.cat((first, second), 1), whole, rtol=1e-4, atol=1e-5)
+    assert torch.allclose(keys, call[1].sum(1, keepdim=True))
+    lengths = torch.tensor([0, 30, 30, 70])
+    together, (_, keys) = function(*call, normalize=True, output_final_state=True, cu_seqlens=lengths)
+    assert torch.allclose(together[:, :30], first, rtol=1e-4, atol=1e-5) and keys.shape == (3, 1, 2, 16)
+    assert torch.equal(keys[1], torch.zeros(1, 2, 16))
+    sentence = "out: expected None with normalize and a state, got 'Tensor': fla_cpp does not have it"
+    with pytest.raises(fla_cpp.InvalidArgument, match=sentence):
+        function(*call, normalize=True, output_final_state=True, out=torch.empty_like(whole))
+
+
+def test_gradients_go_through_the_pair_of_states():
+    call = [x.requires_grad_() for x in additive_call(16, 8)]
+    weights = torch.randn(1, 70, 2, 8, generator=torch.Generator().manual_seed(1))
+    function = fla_cpp.chunk_linear_attn
+    expected = torch.autograd.grad((function(*call)[0] * weights).sum(), call)
+    first, state = function(*(x[:, :30] for x in call), output_final_state=True)
+    second, _ = function(*(x[:, 30:] for x in call), initial_state=state)
+    for gradient, wanted in zip(torch.autograd.grad((torch.cat((first, second), 1) * weights).sum(), call), expected):
+        assert torch.allclose(gradient, wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("v_first", (False, True))
+def test_heads_of_an_op_that_adds_may_have_more_than_256_keys_or_values(v_first):
+    q, k, v = additive_call(320, 270, T=9)
+    g = -torch.rand(1, 9, 2, 320, generator=torch.Generator().manual_seed(2))
+    first = torch.randn(1, 2, 320, 270, generator=torch.Generator().manual_seed(3))
+    state, outputs = first.clone(), []
+    for t in range(9):
+        state = state * g[:, t].exp()[..., None] + k[:, t, :, :, None] * v[:, t, :, None]
+        outputs.append(320**-0.5 * torch.einsum("bhk,bhkv->bhv", q[:, t], state))
+    options = dict(output_final_state=True, state_v_first=v_first)
+    given = first.mT if v_first else first
+    for function in (fla_cpp.gla, fla_cpp.chunk_gla, fla_cpp.fused_recurrent_gla):
+        o, final_state = function(q, k, v, g, initial_state=given, **options)
+        assert torch.allclose(o, torch.stack(outputs, 1), rtol=1e-3, atol=1e-3)
+        assert torch.allclose(final_state.mT if v_first else final_state, state, rtol=1e-3, atol=1e-3)
+    o, nothing = fla_cpp.chunk_linear_attn(q, k, v, normalize=True)
+    assert o.shape == v.shape and nothing[0] is None
+    with pytest.raises(fla_cpp.InvalidArgument, match="v: expected V from 1 to 256, got 270"):
+        fla_cpp.chunk_delta_rule(q[..., :64], k[..., :64], v, torch.rand(1, 9, 2))
+    with pytest.raises(fla_cpp.InvalidArgument, match="out: expected None with more than 256 keys or values, got 'Tensor'"):
+        fla_cpp.chunk_gla(q, k, v, g, out=torch.empty_like(v))

@@ -80,7 +80,7 @@ EXTRAS = {
     "return_intermediate_states": (
         "False",
         "with tensors of torch: a third result, the states before every 64 tokens of a sequence, in q's dtype",
-        "if return_intermediate_states: return _with_intermediate_states(chunk_kda, locals())",
+        "",
     ),
     "cu_seqlens_cpu": (
         "None",
@@ -126,6 +126,20 @@ KEYWORDS |= {name[len("chunk_") :]: keywords for name, keywords in KEYWORDS.item
 KEYWORDS |= {
     f"fused_recurrent_{op}": ("transpose_state_layout",) for op in ("kda", "gated_delta_rule", "gla", "simple_gla", "retention")
 }
+
+
+# Calls that are made of others (_composed.py): when, by what, and what a caller sees of it.
+_SUMS = "with normalize the state of torch's tensors is a pair: the state, and the sum of the keys so far, [N 1 H K]"
+_WIDE = "with tensors of torch there may be more than 256 keys or values"
+COMPOSED = {f"{prefix}kda": [("return_intermediate_states", "with_intermediate_states", "")] for prefix in ("", "chunk_")}
+COMPOSED |= {
+    f"{prefix}{op}": [("_is_wide(q, v)", "in_parts", _WIDE)]
+    for prefix in ("", "chunk_", "fused_recurrent_")
+    for op in ("gla", "simple_gla", "retention", "lightning_attn", "linear_attn")
+}
+for _name in ("linear_attn", "chunk_linear_attn", "fused_recurrent_linear_attn"):
+    _when = "normalize and _is_torch(q) and (output_final_state or isinstance(initial_state, tuple) or _is_wide(q, v))"
+    COMPOSED[_name].insert(0, (_when, "with_sums_of_keys", _SUMS))
 
 
 # Where flash-linear-attention keeps an op under another name as well.

@@ -67,6 +67,7 @@ def documentation(function):
     names = [row["name"] for row in results]
     lines = [function["doc"], "", "Arguments, arrays by their shapes:"]
     lines += [f"    {parameter.name}: {parameter.doc}" for parameter in by_position + by_keyword]
+    lines += [f"    {sentence}" for *_, sentence in _compatibility.COMPOSED.get(function["name"], ()) if sentence]
     lines += ["", f"Returns a tuple of the arrays that {' and '.join(names)} would hold; None for one not asked for."]
     lines += ["An array with one axis, indices aside, may come in any shape that has its numbers in a row."]
     lines += ["Arrays are the caller's kind (torch, NumPy, CuPy, JAX, …), and so are the results, without a copy."]
@@ -98,14 +99,23 @@ def _wide(state):
     return state.astype("float32") if getattr(state, "dtype", None) == "float16" else state
 
 
-def _with_intermediate_states(function, given):
+def _is_torch(x):
     torch = _modules.get("torch")
-    if torch is None or not isinstance(given["q"], torch.Tensor):
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def _is_wide(q, v):
+    """More keys or values than a call takes."""
+    return _is_torch(q) and _is_torch(v) and q.dim() == v.dim() == 4 and max(q.shape[-1], v.shape[-1]) > 256
+
+
+def _compose(name, function, given):
+    if not _is_torch(given["q"]):
         words = f"q: expected a tensor of torch with return_intermediate_states, got {type(given['q']).__name__}"
         raise _invalid("q", words)
-    from fla_cpp import torch_ops
+    from fla_cpp import _composed
 
-    return torch_ops.with_intermediate_states(function, given)
+    return getattr(_composed, name)(function, given)
 
 
 def _of_old_name(old, value, name, value_by_name):
@@ -153,11 +163,12 @@ def make(function):
     """The function that callers see."""
     name = function["name"]
     globals()[f"_call_{name}"] = function["call"]
-    made = _compiled(
-        function,
-        name,
-        [f"if _tracing(): return _through_torch({function['target']!r}, (VALUES))", f"return _call_{name}(VALUES)"],
-    )
+    lines = [
+        f"if {when}: return _compose({how!r}, {name}, locals())"
+        for when, how, _ in _compatibility.COMPOSED.get(name, ())
+    ]
+    lines += [f"if _tracing(): return _through_torch({function['target']!r}, (VALUES))", f"return _call_{name}(VALUES)"]
+    made = _compiled(function, name, lines)
     made.__module__ = "fla_cpp"
     made.__doc__ = documentation(function)
     return made

@@ -260,30 +260,4 @@ def dispatched(name, values):
     )
 
 
-def with_intermediate_states(function, given):
-    """What a call returns, and the states before every 64 tokens of a sequence: [B NT HV K V], or [1 NT HV K V] of all
-    sequences of a pack. `given` are the call's arguments by their names."""
-    q, v, first = given["q"], given["v"], given["initial_state"]
-    lengths = given["cu_seqlens"] if given["cu_seqlens"] is not None else given["cu_seqlens_cpu"]
-    for name in ("state_indices", "checkpoints"):
-        if given[name] is not None:
-            _signatures.refuse(name, "None with return_intermediate_states", type(given[name]).__name__)
-    counts = [q.shape[1]] * q.shape[0] if lengths is None else torch.as_tensor(lengths).diff().tolist()
-    chunks = [-(-count // 64) for count in counts]
-    shape = v.shape[2:3] + (v.shape[3:] + q.shape[3:] if given["state_v_first"] else q.shape[3:] + v.shape[3:])
-    if first is None:
-        first = torch.zeros((len(counts), *shape), device=q.device)
-    later = torch.empty((len(counts), max(chunks, default=0), *shape), device=q.device)
-    given = given | {"return_intermediate_states": False}
-    if later.shape[1] > 0:
-        given |= {"checkpoint_every": 64, "checkpoints": later}
-    results = function(**given)
-    states = [torch.cat((first[n : n + 1], later[n, : chunks[n] - 1])) for n in range(len(counts)) if chunks[n] > 0]
-    if lengths is None:
-        together = torch.stack(states) if states else later
-    else:
-        together = torch.cat(states or [later.flatten(0, 1)])[None]
-    return *results, together.to(q.dtype)
-
-
 _signatures._tracing = is_compiling  # from now on it costs no look at sys.modules
