@@ -38,7 +38,7 @@ struct GradientMemory {
       RowTile E;
     };
     struct {
-      FloatTile dq, dk;
+      KeyTile dq, dk;  ///< as they are stored
     };
   };
   union {
@@ -47,7 +47,12 @@ struct GradientMemory {
       PairTile M, N, T2;
     };
     struct {
-      RowTile q_again, k_again;  ///< as they come
+      KeyTile q, k;  ///< as keys has them: registers have other uses meanwhile
+      union {
+        float by_warp[3][kHead / 16][kTokens];  ///< sums over a warp's values or channels
+        float of_parts[2][4][kHead];            ///< over parts of the tokens (ChannelPart)
+      };
+      float by_token[3][kTokens];  ///< over all channels: of q dq, k dk and terms
     };
   };
   union {
@@ -74,28 +79,28 @@ struct GradientMemory {
   };
   PlainRows raw_gates;
   KeyNorms norms;
-  float by_warp[kHead / 16][kTokens];  ///< partial sums over values
-  float whole[2][kHead];               ///< the part of dg that all tokens of the chunk share, by halves
-  float totals[4][kHead];              ///< of parts of tokens (ChannelPart)
-  float G[kTokens];                    ///< sums of log2-decays, of gates that have a number a token
+  float beta_slopes[kTokens];  ///< what gradients of beta are multiplied by
+  float whole[2][kHead];       ///< the part of dg that all tokens of the chunk share, by halves
+  float totals[4][kHead];      ///< of parts of tokens (ChannelPart)
+  float G[kTokens];            ///< sums of log2-decays, of gates that have a number a token
 };
 
-/// Sums over rows of a slice are in by_warp after the next barrier.
-__device__ inline void put_token_sums(GradientMemory& memory, const float (&sums)[kTokenTiles][2]) {
-  const int lane = threadIdx.x % 32;
+/// Sums over the rows of a slice, one for each of its tokens.
+template <int count>
+__device__ void put_token_sums(float (&sums)[count], float* to) {
+  constexpr int kHeld = count / 8;
+  const int m = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  reduce_scatter<8, 4>(sums);
 #pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float sum = reduce<8, 4>(sums[n][i]);
-      if (lane < 4) memory.by_warp[threadIdx.x / 32 % (kHead / 16)][8 * n + 2 * lane + i] = sum;
-    }
+  for (int j = 0; j < kHeld; ++j) {
+    const int i = m * kHeld + j;
+    to[i / 2 * 8 + 2 * p + i % 2] = sums[j];
   }
 }
-__device__ inline float token_sum(const GradientMemory& memory, int t) {
+__device__ inline float token_sum(const GradientMemory& memory, int which, int t) {
   float sum = 0;
 #pragma unroll
-  for (int warp = 0; warp < kHead / 16; ++warp) sum += memory.by_warp[warp][t];
+  for (int warp = 0; warp < kHead / 16; ++warp) sum += memory.by_warp[which][warp][t];
   return sum;
 }
 
@@ -185,15 +190,15 @@ __device__ inline void value_gradients(GradientMemory& memory, int value, Slice<
 /// The warp's part of dY_i D_i.
 __device__ inline void put_beta_sums(GradientMemory& memory, int value, const Slice<kTokenTiles>& dY) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  float sums[kTokenTiles][2];
+  float sums[2 * kTokenTiles];
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
     const float2 upper = unpack_f16(memory.D.pair(value + g, 8 * n + 2 * p)),
                  lower = unpack_f16(memory.D.pair(value + g + 8, 8 * n + 2 * p));
-    sums[n][0] = dY[n][0] * upper.x + dY[n][2] * lower.x;
-    sums[n][1] = dY[n][1] * upper.y + dY[n][3] * lower.y;
+    sums[2 * n] = dY[n][0] * upper.x + dY[n][2] * lower.x;
+    sums[2 * n + 1] = dY[n][1] * upper.y + dY[n][3] * lower.y;
   }
-  put_token_sums(memory, sums);
+  put_token_sums(sums, memory.by_warp[0][value / 16]);
 }
 
 /// dM, lower triangular, or dN, strictly lower triangular; with a gate a token times the pairs' decays. With
@@ -232,14 +237,19 @@ __device__ void pair_gradients(GradientMemory& memory, bool wide_blocks) {
 }
 
 /// Gradients of the warp's channels. `terms` is a_i - b_i of the formula above: a pair adds the product of
-/// the same rounded operands to a_i and b_j, so that the two cancel.
+/// the same rounded operands to a_i and b_j, so that the two cancel. With a gate a token, channels g and g +
+/// 8 are added.
+template <bool by_channel>
 struct KeyGradients {
-  HalfSlice dq, dk, terms;
+  HalfSlice dq, dk;
+  float terms[kTokenTiles / 2][by_channel ? 4 : 2] = {};
+
+  __device__ void add_term(int n, int e, float x) { terms[n][by_channel ? e : e % 2] += x; }
 };
 
 /// dx += f y and terms += x y, for one tile; y is the gradient of the scaled operand x.
 template <int sign>
-__device__ void add_scaled(Fragment& dx, Fragment& terms, const std::uint32_t (&f)[2],
+__device__ void add_scaled(Fragment& dx, float (&terms)[4], const std::uint32_t (&f)[2],
                            const std::uint32_t (&x)[2], const Fragment& y) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -249,21 +259,21 @@ __device__ void add_scaled(Fragment& dx, Fragment& terms, const std::uint32_t (&
   }
 }
 
-/// q and k, with the decays of level 32 if there are levels, for other warps.
+/// q and k, also with the decays of level 32 if there are levels.
 template <bool by_channel, class Keys>
-__device__ void put_shared_level(GradientMemory& memory, const Keys& keys) {
-  HalfPacked q = keys.q, k = keys.k;
+__device__ void put_keys_aside(GradientMemory& memory, const Keys& keys) {
+  put(keys.q, memory.q, keys.channel, keys.first);
+  put(keys.k, memory.k, keys.channel, keys.first);
   if constexpr (by_channel) {
     const HalfPacked f = keys.template decays<32>();
-    q = q * f, k = k * f;
+    put(keys.q * f, memory.q_of_level, keys.channel, keys.first);
+    put(keys.k * f, memory.k_of_level, keys.channel, keys.first);
   }
-  put(q, memory.q_of_level, keys.channel, keys.first);
-  put(k, memory.k_of_level, keys.channel, keys.first);
 }
 
 /// The pairs of a token in either half. The later half looks back, the other one forth.
 template <class Keys>
-__device__ void add_halves(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+__device__ void add_halves(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
   const auto add = [&]<int sign>(std::integral_constant<int, sign>, const KeyTile& operands,
                                  const HalfSlice& y, HalfSlice& dx) {
 #pragma unroll
@@ -304,8 +314,8 @@ __device__ void add_halves(const GradientMemory& memory, const Keys& keys, KeyGr
 
 /// The pairs of the warp's first 16 tokens and the 16 behind them.
 template <class Keys>
-__device__ void add_sixteens(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
-  const HalfPacked f = keys.template decays<16>(), q = keys.q * f, k = keys.k * f;
+__device__ void add_sixteens(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+  const HalfPacked f = keys.template decays<16>(), q = keys.taken(memory.q) * f, k = keys.taken(memory.k) * f;
   const auto looking_back = [&](const PairTile& pairs, const HalfPacked& x, HalfSlice& to) {
     Slice<2> y = {};
     multiply<1>(
@@ -340,7 +350,7 @@ __device__ void blocks_of_8(Tile&& tile, Row&& row, Column&& column, std::uint32
 /// which belong to the level.
 __device__ inline void add_block_of_8(int earlier, int later, std::uint32_t dM, std::uint32_t dN,
                                       std::uint32_t dMt, std::uint32_t dNt, const HalfPacked& f,
-                                      const HalfPacked& q, const HalfPacked& k, KeyGradients& d) {
+                                      const HalfPacked& q, const HalfPacked& k, KeyGradients<true>& d) {
   Fragment x = {}, y = {}, z = {};
   mma_f16(x, k.at[earlier][0], k.at[earlier][1], dM);
   mma_f16(y, k.at[earlier][0], k.at[earlier][1], dN);
@@ -353,8 +363,8 @@ __device__ inline void add_block_of_8(int earlier, int later, std::uint32_t dM, 
 
 /// Level 8: two blocks.
 template <class Keys>
-__device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
-  const HalfPacked f = keys.template decays<8>(), q = keys.q * f, k = keys.k * f;
+__device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+  const HalfPacked f = keys.template decays<8>(), q = keys.taken(memory.q) * f, k = keys.taken(memory.k) * f;
   const auto tile = [&](int m) -> const PairTile& { return m < 2 ? memory.dM : memory.dN; };
   const auto row = [&](int m) { return keys.first + m % 2 * 16 + 8; };
   const auto column = [&](int m) { return keys.first + m % 2 * 16; };
@@ -368,7 +378,7 @@ __device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGr
 
 /// Levels 4 and 2, in a loop: the four blocks on the diagonal.
 template <class Keys>
-__device__ void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+__device__ void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
   const auto at = [&](int m) { return keys.first + 8 * m; };
 #pragma unroll 1
@@ -385,7 +395,7 @@ __device__ void add_small_levels(const GradientMemory& memory, const Keys& keys,
       keys.decays_within_tile(half, n, own);
       f.at[n][0] = pack_f16(own[0], own[1]), f.at[n][1] = pack_f16(own[2], own[3]);
     }
-    const HalfPacked q = keys.q * f, k = keys.k * f;
+    const HalfPacked q = keys.taken(memory.q) * f, k = keys.taken(memory.k) * f;
     std::uint32_t dM[4], dN[4], dMt[4], dNt[4];
     blocks_of_8<true>([&](int) -> const PairTile& { return memory.dM; }, at, at, dM);
     blocks_of_8<true>([&](int) -> const PairTile& { return memory.dN; }, at, at, dN);
@@ -400,7 +410,7 @@ __device__ void add_small_levels(const GradientMemory& memory, const Keys& keys,
 
 /// Neighbouring tokens, and every token with itself.
 template <class Keys>
-__device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+__device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
   const int p = threadIdx.x % 4;
   const auto number = [](const PairTile& pairs, int i, int j) {
     return unpack_f16(pairs.at[PairTile::index(i, j)]).x;
@@ -412,7 +422,8 @@ __device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, Ke
     const float of_j = number(memory.dM, j, j), of_i = number(memory.dM, i, i);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]);
+      const float2 q = unpack_f16(word_of(memory.q, keys.channel, keys.first, n, r)),
+                   k = unpack_f16(word_of(memory.k, keys.channel, keys.first, n, r));
       const float f = exp2_decay(keys.G[n][2 * r + 1] - keys.G[n][2 * r]);
       const float of_both = f * (dM * q.y + dN * k.y);
       d.dq[n][2 * r] += of_j * k.x;
@@ -427,7 +438,7 @@ __device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, Ke
 
 /// The pairs within the warp's 32 tokens where decays have a range that the format holds (keys.cuh).
 template <bool wide, class Keys>
-__device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+__device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
   using F = Format<wide>;
   const auto factors = keys.template close_factors<wide>();
   const HalfPacked &q = factors.q, &k = factors.k, &earlier = factors.earlier;
@@ -475,7 +486,7 @@ __device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, 
 
 /// All pairs, of gates that have a number a token: dM and dN have their decays.
 template <class Keys>
-__device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
+__device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients<false>& d) {
   const auto add = [&](HalfSlice& dx, const HalfPacked& x, float sign, const HalfSlice& y) {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
@@ -483,15 +494,15 @@ __device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, 
       for (int r = 0; r < 2; ++r) {
         const float2 own = unpack_f16(x.at[n][r]);
         dx[n][2 * r] += y[n][2 * r], dx[n][2 * r + 1] += y[n][2 * r + 1];
-        d.terms[n][2 * r] += sign * own.x * y[n][2 * r];
-        d.terms[n][2 * r + 1] += sign * own.y * y[n][2 * r + 1];
+        d.add_term(n, 2 * r, sign * own.x * y[n][2 * r]);
+        d.add_term(n, 2 * r + 1, sign * own.y * y[n][2 * r + 1]);
       }
     }
   };
   HalfSlice x = {}, y = {}, z = {};
 #pragma unroll 1
   for (int j = 0; j < keys.first + 32; j += 16) {
-    const uint4 k = left(memory.k_of_level, keys.channel, j);
+    const uint4 k = left(memory.k, keys.channel, j);
 #pragma unroll
     for (int n = 0; n < 4; n += 2) {
       multiply(x[n], x[n + 1], k, right_of_transposed(memory.dM, j, keys.first + 8 * n));
@@ -502,7 +513,7 @@ __device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, 
   add(d.dk, keys.k, 1, y);
 #pragma unroll 1
   for (int i = keys.first; i < kTokens; i += 16) {
-    const uint4 q = left(memory.q_of_level, keys.channel, i), k = left(memory.k_of_level, keys.channel, i);
+    const uint4 q = left(memory.q, keys.channel, i), k = left(memory.k, keys.channel, i);
 #pragma unroll
     for (int n = 0; n < 4; n += 2) {
       multiply(z[n], z[n + 1], q, right(memory.dM, i, keys.first | 8 * n));
@@ -514,7 +525,7 @@ __device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, 
 
 /// dq and dk before the norm. memory.whole is there after the next barrier.
 template <bool by_channel, class Keys>
-__device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients& d) {
+__device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients<by_channel>& d) {
   const auto product = [&](const StateTile& state, HalfSlice& x, auto&& right) {
 #pragma unroll 2
     for (int s = 0; s < kHead / 16; ++s) {
@@ -523,25 +534,26 @@ __device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients& 
       for (int n = 0; n < 4; n += 2) multiply(x[n], x[n + 1], a, right(16 * s, 8 * n));
     }
   };
-  {
-    HalfSlice x = {}, y = {};
-    product(memory.S, x, [&](int k, int n) { return right_of_transposed(memory.E, k, keys.first + n); });
-    product(memory.S, y, [&](int k, int n) { return right(memory.dV, k, keys.first | n); });
+  // What the state as the chunk begins adds: `sign` is that of dx.
+  const auto add_first = [&](float sign, const HalfPacked& own, HalfSlice& dx, auto&& right) {
+    HalfSlice x = {};
+    product(memory.S, x, right);
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]);
+        const float2 y = unpack_f16(own.at[n][r]);
 #pragma unroll
         for (int e = 2 * r; e < 2 * r + 2; ++e) {
-          const float f = exp2_decay(keys.G[n][e]);
-          d.dq[n][e] = f * x[n][e], d.dk[n][e] = -f * y[n][e];
-          d.terms[n][e] = (e % 2 ? q.y : q.x) * d.dq[n][e] + (e % 2 ? k.y : k.x) * d.dk[n][e];
+          dx[n][e] = sign * exp2_decay(keys.G[n][e]) * x[n][e];
+          d.add_term(n, e, (e % 2 ? y.y : y.x) * dx[n][e]);
         }
       }
     }
-  }
-  keys.forget_what_follows();
+    keys.take_again(memory.q, memory.k);
+  };
+  add_first(1, keys.q, d.dq, [&](int k, int n) { return right_of_transposed(memory.E, k, keys.first + n); });
+  add_first(-1, keys.k, d.dk, [&](int k, int n) { return right(memory.dV, k, keys.first | n); });
   {
     float whole[2] = {};
     HalfSlice x = {};
@@ -570,7 +582,7 @@ __device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients& 
           const int e = 2 * r + i;
           const float dk = exp2_decay(keys.last[r] - keys.G[n][e]) * x[n][e], term = (i ? k.y : k.x) * dk;
           d.dk[n][e] += dk;
-          d.terms[n][e] -= term;
+          d.add_term(n, e, -term);
           whole[r] += term;
         }
       }
@@ -580,10 +592,10 @@ __device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients& 
             whole[r];
     }
   }
-  keys.forget_what_follows();
+  keys.take_again(memory.q, memory.k);
   if constexpr (by_channel) {
     add_halves(memory, keys, d);
-    keys.forget_what_follows();
+    keys.take_again(memory.q, memory.k);
     if (keys.amount == Amount::little) {
       add_close_pairs<false>(memory, keys, d);
     } else if (keys.amount == Amount::some) {
@@ -610,79 +622,104 @@ __device__ void put(const HalfSlice& x, FloatTile& tile, const Keys& keys) {
   }
 }
 
-/// Of y = r x, r the inverse norm: dx = r dy - r^3 x (x^T dy). Four threads of a half of the block have a
-/// token. Heads that share keys leave their part in the workspace.
-__device__ inline void store_keys(const RecurrenceCall& call, const RowTile& inputs, DType dtype,
-                                  const Rows& rows, int head, const TokenRange& range,
-                                  const float (&norms)[kTokens], const FloatTile& tile, const Scales& scales,
-                                  KeyTile& part) {
-  constexpr int kPieces = kHead / 32;
-  const int t = static_cast<int>(threadIdx.x) / 4 % kTokens, first = static_cast<int>(threadIdx.x) % 4 * 8;
-  if (!rows.data) return;
-  float dy[kPieces][8], along = 0;
-  uint4 x[kPieces] = {};
-  const auto numbers = [&](int piece, float(&numbers)[8]) {
-    const std::uint32_t words[4] = {x[piece].x, x[piece].y, x[piece].z, x[piece].w};
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float2 pair = unpack(words[j], dtype);
-      numbers[2 * j] = pair.x, numbers[2 * j + 1] = pair.y;
-    }
+/// The warp's part of y^T dy, which the gradient through the norm of y needs, and of the terms of gates that
+/// have a number a token.
+template <bool by_channel, class Keys>
+__device__ void put_key_sums(GradientMemory& memory, const Keys& keys, const KeyGradients<by_channel>& d) {
+  const auto put_sums = [&](int which, float(&sums)[8]) {
+    put_token_sums(sums, memory.by_warp[which][keys.channel / 16] + keys.first);
   };
+  const auto put_products = [&](int which, const HalfPacked& y, const HalfSlice& dy) {
+    float sums[8] = {};
 #pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece) {
-    x[piece] = *reinterpret_cast<const uint4*>(inputs.piece(t, first + 32 * piece));
-    const auto* const from = reinterpret_cast<const float4*>(tile + t * kSliceRow + first + 32 * piece);
-    const float4 lower = from[0], upper = from[1];
-    const float own[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
-    float y[8];
-    numbers(piece, y);
+    for (int n = 0; n < 4; ++n) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) dy[piece][i] = own[i], along += y[i] * own[i];
-  }
-  const float norm = norms[t], back = -norm * norm * norm * reduce<4>(along);
-  if (t >= range.count) return;
-  const std::int64_t at =
-      range.batch * rows.batch + (range.first + t) * rows.token + head / call.group * rows.head + first;
-  const bool shared_keys = call.group > 1;
-  const float up = shared_keys ? 1 : scales.gradients.up, and_up = shared_keys ? 1 : scales.values.up;
+      for (int r = 0; r < 2; ++r) {
+        const float2 own = unpack_f16(y.at[n][r]);
+        sums[2 * n] += own.x * dy[n][2 * r], sums[2 * n + 1] += own.y * dy[n][2 * r + 1];
+      }
+    }
+    put_sums(which, sums);
+  };
+  put_products(0, keys.q, d.dq);
+  put_products(1, keys.k, d.dk);
+  if constexpr (!by_channel) {
+    float sums[8];
 #pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece) {
-    float y[8];
-    numbers(piece, y);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) y[i] = (norm * dy[piece][i] + back * y[i]) * up * and_up;
-    const int c = first + 32 * piece;
-    if (c >= call.K) continue;
-    if (shared_keys)
-      store_8(part.at, DType::f16, RowTile::index(t, c), y);
-    else
-      store_8(rows.data, rows.dtype, at + 32 * piece, y);
+    for (int i = 0; i < 8; ++i) sums[i] = d.terms[i / 2][i % 2];
+    put_sums(2, sums);
   }
 }
 
-/// A warp has 8 tokens and 32 values at a time.
+/// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)), in the format in which it is stored. Heads that
+/// share keys leave their part in f16, and scaled.
+template <class Keys>
+__device__ void put_keys(const GradientMemory& memory, const Keys& keys, bool shared_keys, int which,
+                         const HalfPacked& own, const HalfSlice& dy, const Rows& rows, const Scales& scales,
+                         KeyTile& tile) {
+  if (!rows.data) return;
+  const int p = threadIdx.x % 4;
+  const bool narrow = shared_keys || rows.dtype == DType::f16;
+  const float up = shared_keys ? 1 : scales.gradients.up, and_up = shared_keys ? 1 : scales.values.up;
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    const int t = (keys.first | 8 * n) + 2 * p;
+    const float2 norm = *reinterpret_cast<const float2*>(memory.norms[which] + t),
+                 sum = *reinterpret_cast<const float2*>(memory.by_token[which] + t);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float2 y = unpack_f16(own.at[n][r]);
+      const float x0 = norm.x * (dy[n][2 * r] - y.x * sum.x) * up * and_up,
+                  x1 = norm.y * (dy[n][2 * r + 1] - y.y * sum.y) * up * and_up;
+      word_of(tile, keys.channel, keys.first, n, r) = narrow ? pack_f16(x0, x1) : pack_bf16(x0, x1);
+    }
+  }
+}
+
+/// The tile's rows, channels or values, as columns of tokens: a warp has 8 tokens and 32 rows at a time, a
+/// lane eight neighbouring ones. place(t, c) is where those from c on belong.
+template <class Place, class Convert>
+__device__ void store_columns(const KeyTile& tile, int rows, int count, Place&& place, Convert&& convert) {
+  const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
+  const int row =
+      lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;  // the lane's, so that a lane's results lie together
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int first = i * 64 + static_cast<int>(threadIdx.x) / 256 * 32;
+    if (first >= rows) break;
+    const uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
+    if (t < count)
+      *place(t, first + lane % 4 * 8) = {convert(words.x), convert(words.y), convert(words.z),
+                                         convert(words.w)};
+  }
+}
+__device__ inline auto places_of(const Rows& rows, int head, const TokenRange& range) {
+  std::uint16_t* const to = static_cast<std::uint16_t*>(rows.data) + range.batch * rows.batch +
+                            range.first * rows.token + head * rows.head;
+  return [to, step = rows.token](int t, int c) { return reinterpret_cast<uint4*>(to + t * step + c); };
+}
+
 __device__ inline void store_values(const Rows& rows, int head, int V, const TokenRange& range,
                                     const KeyTile& dV, float factor) {
   if (!rows.data) return;
-  const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
-  const std::int64_t at =
-      range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head + lane % 4 * 2;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int v = i * 64 + static_cast<int>(threadIdx.x) / 256 * 32;
-    if (v >= V) break;
-    const uint4 words = load_matrices<true>(dV.address(v, token, lane, 0));
-    const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
-    if (t >= range.count) continue;
-#pragma unroll
-    for (int m = 0; m < 4; ++m) {
-      const float2 x = unpack_f16(word[m]);
-      const float y[2] = {factor * x.x, factor * x.y};
-      *reinterpret_cast<std::uint32_t*>(static_cast<std::uint16_t*>(rows.data) + at + v + 8 * m) =
-          rows.dtype == DType::f16 ? pack_f16(y[0], y[1]) : pack_bf16(y[0], y[1]);
-    }
-  }
+  store_columns(dV, V, range.count, places_of(rows, head, range), [&](std::uint32_t word) {
+    const float2 x = unpack_f16(word);
+    return rows.dtype == DType::f16 ? pack_f16(factor * x.x, factor * x.y)
+                                    : pack_bf16(factor * x.x, factor * x.y);
+  });
+}
+
+/// What put_keys left; to `part` where key heads are shared.
+__device__ inline void store_keys(const RecurrenceCall& call, const Rows& rows, int head,
+                                  const TokenRange& range, const KeyTile& tile, KeyTile& part) {
+  if (!rows.data) return;
+  const auto as_it_is = [](std::uint32_t word) { return word; };
+  if (call.group > 1)
+    store_columns(
+        tile, call.K, range.count,
+        [&](int t, int c) { return reinterpret_cast<uint4*>(part.at + RowTile::index(t, c)); }, as_it_is);
+  else
+    store_columns(tile, call.K, range.count, places_of(rows, head, range), as_it_is);
 }
 
 /// Eight threads have a token, eight channels at a time.
@@ -707,10 +744,11 @@ __device__ inline void store_gates(const Rows& rows, int head, int K, const Toke
 }
 
 /// From terms to the gradients of log-decays, and of what these are made from. `parts`: [2][kHead], of this
-/// chunk and head.
-template <bool by_channel, Inputs inputs>
+/// chunk and head. All threads do meanwhile() after a barrier.
+template <bool by_channel, Inputs inputs, class Meanwhile>
 __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory, int head,
-                               const TokenRange& range, const Scales& scales, float* parts) {
+                               const TokenRange& range, const Scales& scales, float* parts,
+                               Meanwhile&& meanwhile) {
   const RecurrenceCall& call = back.call;
   const float rate = gate_rate(call, head);
   const auto at = [&](const Rows& rows, int t, int c) {
@@ -726,10 +764,11 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
 #pragma unroll
     for (int t = Part::kOwn - 1; t >= 0; --t) terms[t] = sum += place[t * kSliceRow];
     memory.totals[own.part][own.channel] = sum;
+    const float bias = gate_bias(call, head, own.channel);
     __syncthreads();
+    meanwhile();
     float others = memory.whole[0][own.channel] + memory.whole[1][own.channel];
     for (int part = Part::kParts - 1; part > own.part; --part) others += memory.totals[part][own.channel];
-    const float bias = gate_bias(call, head, own.channel);
     GateSums sums;
     if (call.gate == Gate::bounded) {  // the usual gate, in few instructions
       const float slope = call.lower_bound * rate;
@@ -751,43 +790,54 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
         term = go_through_gate(call, gates[t], scaled(term + others), rate, bias, sums);
       }
     }
-    float* const of_parts = memory.dq;  // written by now
-    of_parts[own.part * kHead + own.channel] = sums.offset;
-    of_parts[(Part::kParts + own.part) * kHead + own.channel] = sums.rate;
+    memory.of_parts[0][own.part][own.channel] = sums.offset;
+    memory.of_parts[1][own.part][own.channel] = sums.rate;
     __syncthreads();
     if (own.part < 2) {
       float all = 0;
 #pragma unroll
-      for (int part = 0; part < Part::kParts; ++part)
-        all += of_parts[(own.part * Part::kParts + part) * kHead + own.channel];
+      for (int part = 0; part < Part::kParts; ++part) all += memory.of_parts[own.part][part][own.channel];
       parts[own.part * kHead + own.channel] = all;
     }
     if (back.dg.data) store_gates(back.dg, head, call.K, range, memory.terms);
     return;
   }
-  // One number a token: the sum over channels.
-  const int token = threadIdx.x / 8;
-  float sum = 0;
-#pragma unroll 8
-  for (int c = threadIdx.x % 8; c < kHead; c += 8) sum += memory.terms[token * kSliceRow + c];
-  sum = reduce<8>(sum);
-  float* const by_token = memory.totals[0];
-  if (threadIdx.x % 8 == 0) by_token[token] = sum;
+  // One number a token, and the first warp has two tokens a lane.
+  const int lane = threadIdx.x, t = 2 * lane;
+  const bool own = threadIdx.x < 32;
+  float raw[2] = {};
+  if (own) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (t + i < range.count) raw[i] = load(call.g.data, call.g.dtype, at(call.g, t + i, 0));
+  }
   __syncthreads();
-  if (threadIdx.x >= 32) return;
+  meanwhile();
+  if (!own) return;
   float whole = 0;
-  for (int c = threadIdx.x; c < kHead; c += 32) whole += memory.whole[0][c] + memory.whole[1][c];
+  for (int c = lane; c < kHead; c += 32) whole += memory.whole[0][c] + memory.whole[1][c];
   whole = reduce(whole);
+  const float terms[2] = {memory.by_token[2][t], memory.by_token[2][t + 1]};
+  float later = terms[0] + terms[1];  // of this lane and those behind it
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const float others = __shfl_sync(~0u, later, lane + step);
+    if (lane + step < 32) later += others;
+  }
+  later = __shfl_sync(~0u, later, lane + 1);
+  float dg[2];
+  dg[1] = terms[1] + (lane < 31 ? later : 0);
+  dg[0] = terms[0] + dg[1];
+  const float bias = gate_bias(call, head, 0);
   GateSums sums;
-  for (int t = threadIdx.x; t < range.count; t += 32) {
-    float dg = 0;
-    for (int i = range.count - 1; i >= t; --i) dg += by_token[i];
-    const float x = go_through_gate(call, load(call.g.data, call.g.dtype, at(call.g, t, 0)),
-                                    scaled(whole + dg), rate, gate_bias(call, head, 0), sums);
-    if (back.dg.data) store(back.dg.data, back.dg.dtype, at(back.dg, t, 0), x);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (t + i >= range.count) continue;
+    const float x = go_through_gate(call, raw[i], scaled(whole + dg[i]), rate, bias, sums);
+    if (back.dg.data) store(back.dg.data, back.dg.dtype, at(back.dg, t + i, 0), x);
   }
   sums.offset = reduce(sums.offset), sums.rate = reduce(sums.rate);
-  if (threadIdx.x == 0) parts[0] = sums.offset, parts[kHead] = sums.rate;
+  if (lane == 0) parts[0] = sums.offset, parts[kHead] = sums.rate;
 }
 
 template <bool by_channel, Inputs inputs>
@@ -806,6 +856,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   const int head = chunk.head;
   const TokenRange range = chunk.range();
   const Largest largest(call, workspace, chunk.n, head);
+  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
   HalfKeys<inputs> keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
                         memory.gates, memory.norms, [&] {
                           copy_tile<kGradientThreads>(own.S, memory.S, call.V);
@@ -820,6 +871,9 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   put(keys.k * keys.template decays_from_front<false>(), memory.K, keys.channel, keys.first);
   put(keys.k * keys.decays_to_back(), memory.Kr, keys.channel, keys.first);
   if constexpr (!by_channel) keys.put_sums(memory.G);
+  if (const int t = threadIdx.x; t < kTokens)
+    memory.beta_slopes[t] =
+        call.beta_sigmoid ? (call.neg_eigval ? 2.0f : 1.0f) * sigmoid_slope(beta.raw(call)) : 1;
   const Scales scales(largest);
   __pipeline_wait_prior(0);
   if (call.V < kHead) {  // carry has not written these
@@ -839,40 +893,36 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
     value_gradients(memory, value, dY);
   __syncthreads();
   if (!of_written) put_beta_sums(memory, value, dY);
-  put_shared_level<by_channel>(memory, keys);
+  put_keys_aside<by_channel>(memory, keys);
   keys.forget_what_follows();
   __syncthreads();
-  copy_input<kGradientThreads>(call.q, head / call.group, 0, call.K, range, memory.q_again);
-  copy_input<kGradientThreads>(call.k, head / call.group, 0, call.K, range, memory.k_again);
-  __pipeline_commit();
-  const auto at = [&](const Rows& rows, int t) {
-    return range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head;
-  };
   if (const int t = threadIdx.x; t < range.count && back.dbeta.data) {
-    float x = token_sum(memory, t) * scales.gradients.up * scales.values.up;
-    if (call.beta_sigmoid)
-      x *= (call.neg_eigval ? 2.0f : 1.0f) *
-           sigmoid_slope(load(call.beta.data, call.beta.dtype, at(call.beta, t)));
-    store(back.dbeta.data, back.dbeta.dtype, at(back.dbeta, t), x);
+    const float x = token_sum(memory, 0, t) * scales.gradients.up * scales.values.up;
+    const Rows& rows = back.dbeta;
+    store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
+          x * memory.beta_slopes[t]);
   }
   pair_gradients<by_channel>(memory, keys.amount == Amount::some);
   __syncthreads();
 
-  KeyGradients d;
+  KeyGradients<by_channel> d;
   key_gradients<by_channel>(memory, keys, d);
+  keys.take_again(memory.q, memory.k);
+  put_key_sums<by_channel>(memory, keys, d);
   __syncthreads();
-  put(d.dq, memory.dq, keys);
-  put(d.dk, memory.dk, keys);
-  put(d.terms, memory.terms, keys);
+  if (const int i = threadIdx.x; i < (by_channel ? 2 : 3) * kTokens)
+    memory.by_token[i / kTokens][i % kTokens] = token_sum(memory, i / kTokens, i % kTokens);
+  if constexpr (by_channel) put(d.terms, memory.terms, keys);
   store_values(back.dv, head, call.V, range, memory.dV, scales.gradients.up);
-  __pipeline_wait_prior(0);
   __syncthreads();
-  const bool of_k = threadIdx.x >= kGradientThreads / 2;
-  store_keys(call, of_k ? memory.k_again : memory.q_again, dtype_of<inputs>(of_k ? call.k : call.q),
-             of_k ? back.dk : back.dq, head, range, memory.norms[of_k], of_k ? memory.dk : memory.dq, scales,
-             of_k ? own.Qh : own.Kt);
-  __syncthreads();
-  gate_gradients<by_channel, inputs>(back, memory, head, range, scales, parts);
+  const bool shared_keys = call.group > 1;
+  keys.take_again(memory.q, memory.k);
+  put_keys(memory, keys, shared_keys, 0, keys.q, d.dq, back.dq, scales, memory.dq);
+  put_keys(memory, keys, shared_keys, 1, keys.k, d.dk, back.dk, scales, memory.dk);
+  gate_gradients<by_channel, inputs>(back, memory, head, range, scales, parts, [&] {
+    store_keys(call, back.dq, head, range, memory.dq, own.Kt);
+    store_keys(call, back.dk, head, range, memory.dk, own.Qh);
+  });
 }
 
 }  // namespace fla::cuda_backward

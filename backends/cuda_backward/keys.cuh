@@ -135,6 +135,26 @@ struct Keys {
     }
   }
 
+  /// q or k from where put() left it.
+  __device__ Packed<tiles> taken(const KeyTile& tile) const {
+    Packed<tiles> x;
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) x.at[n][r] = word_of(tile, channel, first, n, r);
+    }
+    return x;
+  }
+  /// Takes both, so that registers need not hold them meanwhile, and forgets what follows from G.
+  __device__ void take_again(const KeyTile& of_q, const KeyTile& of_k) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) forget(G[n][i]);
+    }
+    q = taken(of_q), k = taken(of_k);
+  }
+
   /// Factors of the pairs within 32 tokens: q and k of the later token, k of the earlier one.
   struct CloseFactors {
     Packed<tiles> q, k, earlier;

@@ -119,9 +119,9 @@ class HeldBeta {
       bits_ = load_bits(rows.data, is_16_bit(rows.dtype),
                         range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head);
   }
-  __device__ float value(const RecurrenceCall& call) const {
-    return there_ ? beta_of(call, to_float(bits_, call.beta.dtype)) : 0;
-  }
+  /// 0 where there is no such token.
+  __device__ float value(const RecurrenceCall& call) const { return there_ ? beta_of(call, raw(call)) : 0; }
+  __device__ float raw(const RecurrenceCall& call) const { return to_float(bits_, call.beta.dtype); }
 
  private:
   bool there_;
