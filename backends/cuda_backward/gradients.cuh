@@ -526,64 +526,41 @@ __device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, 
 /// dq and dk before the norm. memory.whole is there after the next barrier.
 template <bool by_channel, class Keys>
 __device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients<by_channel>& d) {
-  const auto product = [&](const StateTile& state, HalfSlice& x, auto&& right) {
-#pragma unroll 2
-    for (int s = 0; s < kHead / 16; ++s) {
-      const uint4 a = left_of_transposed(state, keys.channel, 16 * s);
-#pragma unroll
-      for (int n = 0; n < 4; n += 2) multiply(x[n], x[n + 1], a, right(16 * s, 8 * n));
-    }
-  };
-  // What the state as the chunk begins adds: `sign` is that of dx.
-  const auto add_first = [&](float sign, const HalfPacked& own, HalfSlice& dx, auto&& right) {
-    HalfSlice x = {};
-    product(memory.S, x, right);
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float2 y = unpack_f16(own.at[n][r]);
-#pragma unroll
-        for (int e = 2 * r; e < 2 * r + 2; ++e) {
-          dx[n][e] = sign * exp2_decay(keys.G[n][e]) * x[n][e];
-          d.add_term(n, e, (e % 2 ? y.y : y.x) * dx[n][e]);
-        }
-      }
-    }
-    keys.take_again(memory.q, memory.k);
-  };
-  add_first(1, keys.q, d.dq, [&](int k, int n) { return right_of_transposed(memory.E, k, keys.first + n); });
-  add_first(-1, keys.k, d.dk, [&](int k, int n) { return right(memory.dV, k, keys.first | n); });
   {
-    float whole[2] = {};
-    HalfSlice x = {};
-    product(memory.dS, x, [&](int k, int n) { return right(memory.U, k, keys.first | n); });
-    if (keys.first == 0) {
-#pragma unroll 1
-      for (int s = 0; s < kHead / 16; ++s) {
-        const uint4 S = left_of_transposed(memory.S, keys.channel, 16 * s),
-                    dS = left_of_transposed(memory.dS, keys.channel, 16 * s);
-        const auto product = [](std::uint32_t a, std::uint32_t b) {
-          const float2 x = unpack_f16(a), y = unpack_f16(b);
-          return x.x * y.x + x.y * y.y;
-        };
-        whole[0] += product(S.x, dS.x) + product(S.z, dS.z);
-        whole[1] += product(S.y, dS.y) + product(S.w, dS.w);
+    HalfSlice x = {}, y = {}, z = {};
+    float whole[2] = {};  // S dS': the two warps of these channels have half of the values each
+#pragma unroll 2
+    for (int v = 0; v < kHead; v += 16) {
+      const uint4 S = left_of_transposed(memory.S, keys.channel, v),
+                  dS = left_of_transposed(memory.dS, keys.channel, v);
+#pragma unroll
+      for (int n = 0; n < 4; n += 2) {
+        multiply(x[n], x[n + 1], S, right_of_transposed(memory.E, v, keys.first + 8 * n));
+        multiply(y[n], y[n + 1], S, right(memory.dV, v, keys.first | 8 * n));
+        multiply(z[n], z[n + 1], dS, right(memory.U, v, keys.first | 8 * n));
       }
+      if (v / (kHead / 2) != keys.first / 32) continue;
+      const auto product = [](std::uint32_t a, std::uint32_t b) {
+        const float2 x = unpack_f16(a), y = unpack_f16(b);
+        return x.x * y.x + x.y * y.y;
+      };
+      whole[0] += product(S.x, dS.x) + product(S.z, dS.z);
+      whole[1] += product(S.y, dS.y) + product(S.w, dS.w);
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       whole[r] *= exp2_decay(keys.last[r]);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const float2 k = unpack_f16(keys.k.at[n][r]);
+        const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]);
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int e = 2 * r + i;
-          const float dk = exp2_decay(keys.last[r] - keys.G[n][e]) * x[n][e], term = (i ? k.y : k.x) * dk;
-          d.dk[n][e] += dk;
-          d.add_term(n, e, -term);
-          whole[r] += term;
+        for (int e = 2 * r; e < 2 * r + 2; ++e) {
+          const float f = exp2_decay(keys.G[n][e]), own_k = e % 2 ? k.y : k.x;
+          const float dq = f * x[n][e], reading = -f * y[n][e],
+                      writing = exp2_decay(keys.last[r] - keys.G[n][e]) * z[n][e];
+          d.dq[n][e] = dq, d.dk[n][e] = reading + writing;
+          d.add_term(n, e, (e % 2 ? q.y : q.x) * dq + own_k * (reading - writing));
+          whole[r] += own_k * writing;
         }
       }
       whole[r] = reduce<4>(whole[r]);
@@ -896,7 +873,10 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   put_keys_aside<by_channel>(memory, keys);
   keys.forget_what_follows();
   __syncthreads();
-  if (const int t = threadIdx.x; t < range.count && back.dbeta.data) {
+  // By the two warps that have no pairs of M.
+  if (const int warp = static_cast<int>(threadIdx.x) / 32,
+      t = warp / 2 * 32 + static_cast<int>(threadIdx.x) % 32;
+      (warp == 1 || warp == 3) && t < range.count && back.dbeta.data) {
     const float x = token_sum(memory, 0, t) * scales.gradients.up * scales.values.up;
     const Rows& rows = back.dbeta;
     store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,

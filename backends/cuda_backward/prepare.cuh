@@ -47,7 +47,9 @@ struct PrepareMemory {
     };
     PlainRows raw_gates;
   };
-  float diagonal[4][16][17];  ///< L's blocks of 16
+  struct {
+    alignas(16) float at[16][20], pad[4];
+  } diagonal[4];  ///< L's blocks of 16, each in other banks
   float beta[kTokens];
   float G[kTokens];  ///< sums of log2-decays, of gates that have a number a token
   KeyNorms norms;
@@ -116,7 +118,7 @@ __device__ inline void put_8(PrepareMemory& memory, int i, int j, const Fragment
   memory.put_N(i + g, j + 2 * p, d[2], d[3]);
 #pragma unroll
   for (int e = 0; e < 2; ++e)
-    memory.diagonal[i / 16][i % 16 + g][j % 16 + 2 * p + e] = weighted(memory.beta[i + g], d[2 + e]);
+    memory.diagonal[i / 16].at[i % 16 + g][j % 16 + 2 * p + e] = weighted(memory.beta[i + g], d[2 + e]);
 }
 
 /// Adds what a level of fewer than 8 tokens has to the 8 x 8 on the diagonal.
@@ -176,8 +178,8 @@ __device__ inline void put_pairs(PrepareMemory& memory, bool of_M, int i, int j,
   if (of_M) return memory.put_M(i, j, x, y);
   memory.put_N(i, j, x, y);
   if (i / 16 != j / 16) return;
-  memory.diagonal[i / 16][i % 16][j % 16] = weighted(memory.beta[i], x);
-  memory.diagonal[i / 16][i % 16][j % 16 + 1] = weighted(memory.beta[i], y);
+  memory.diagonal[i / 16].at[i % 16][j % 16] = weighted(memory.beta[i], x);
+  memory.diagonal[i / 16].at[i % 16][j % 16 + 1] = weighted(memory.beta[i], y);
 }
 
 /// Decays of a range that the format holds (keys.cuh). A warp has 16 rows of M or of N.
@@ -302,21 +304,24 @@ __device__ void merge(PrepareMemory& memory, int base, int column) {
   }
 }
 
-/// Solves for T, then overwrites it with T2. Two warps are enough for that; the others do meanwhile(thread,
-/// threads).
-template <class Meanwhile>
-__device__ void solve(PrepareMemory& memory, Meanwhile&& meanwhile) {
+/// Solves for T, then overwrites it with T2. Two warps are enough for most of that.
+__device__ inline void solve(PrepareMemory& memory) {
   const int warp = threadIdx.x / 32;
-  if (warp >= 2) {
-    meanwhile(static_cast<int>(threadIdx.x) - 64, kBlockThreads - 64);
-  } else {
+  if (warp < 2) {
     const int block = threadIdx.x / 16, j = threadIdx.x % 16;
     float x[16];
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      x[i] = i == j ? 1 : 0;
+      float sums[2] = {i == j ? 1.0f : 0.0f, 0};
 #pragma unroll
-      for (int m = 0; m < i; ++m) x[i] -= memory.diagonal[block][i][m] * x[m];
+      for (int m = 0; m < i; m += 4) {
+        const float4 row = *reinterpret_cast<const float4*>(memory.diagonal[block].at[i] + m);
+        sums[0] -= row.x * x[m];
+        if (m + 1 < i) sums[1] -= row.y * x[m + 1];
+        if (m + 2 < i) sums[0] -= row.z * x[m + 2];
+        if (m + 3 < i) sums[1] -= row.w * x[m + 3];
+      }
+      x[i] = sums[0] + sums[1];
       memory.T.at[PairTile::index(16 * block + i, 16 * block + j)] =
           static_cast<std::uint16_t>(pack_f16(x[i], 0));
     }
@@ -349,7 +354,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
   if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
   const WholeKeys<inputs> keys(std::bool_constant<by_channel>{}, call, chunk.head, chunk.range(), memory.keys,
-                               memory.raw_gates, memory.gates, memory.norms, [] {});
+                               memory.raw_gates, memory.gates, memory.norms,
+                               [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
   __syncthreads();
   for (int i = threadIdx.x; i < 4 * kTokens * kTokens / 8; i += kBlockThreads)
     *reinterpret_cast<uint4*>(memory.M.at + 8 * i) = {0, 0, 0, 0};  // M, N, L and T
@@ -363,9 +369,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     find_pairs_by_levels(keys, memory);
   }
   __syncthreads();
-  solve(memory, [&](int thread, int threads) {
-    find_largest_of_rows<inputs>(back, workspace, chunk, thread, threads);
-  });
+  solve(memory);
   __syncthreads();
 
   const auto front = keys.template decays_from_front<true>(), K = keys.k * front;

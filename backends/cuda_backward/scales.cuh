@@ -18,26 +18,31 @@ __device__ inline void add_largest(const RecurrenceCall& call, const BackwardMem
   }
 }
 
-/// `threads` of the block call this, whole warps of them.
+/// All threads of a block call this.
 template <Inputs inputs>
 __device__ void find_largest_of_rows(const BackwardCall& back, const BackwardMemory& workspace,
-                                     const ChunkOfBlock<kTokens>& chunk, int thread, int threads) {
+                                     const ChunkOfBlock<kTokens>& chunk) {
   const RecurrenceCall& call = back.call;
-  constexpr int kPieces = kHead / 8;
-  float most[2] = {};
-#pragma unroll 3
-  for (int at = thread; at < kTokens * kPieces; at += threads) {
-    const int t = at / kPieces, v = at % kPieces * 8;
-    if (t >= chunk.count || v >= call.V) continue;
+  constexpr int kPieces = kHead / 8, kEach = kTokens * kPieces / kBlockThreads, kStep = kTokens / kEach;
+  const int first = static_cast<int>(threadIdx.x) / kPieces, v = static_cast<int>(threadIdx.x) % kPieces * 8;
+  const int count = v < call.V ? chunk.count : 0;
+  uint4 words[2][kEach];  // all loads are under way at once
 #pragma unroll
-    for (int which = 0; which < 2; ++which) {
-      const Rows& rows = which ? back.do_ : call.v;
-      const std::int64_t from =
-          chunk.batch * rows.batch + (chunk.first + t) * rows.token + chunk.head * rows.head + v;
-      const uint4 words =
-          *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(rows.data) + from);
-      for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
-        const float2 x = unpack(word, dtype_of<inputs>(rows));
+  for (int which = 0; which < 2; ++which) {
+    const Rows& rows = which ? back.do_ : call.v;
+    const std::uint16_t* from = static_cast<const std::uint16_t*>(rows.data) + chunk.batch * rows.batch +
+                                (chunk.first + first) * rows.token + chunk.head * rows.head + v;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i, from += kStep * rows.token)
+      words[which][i] = first + i * kStep < count ? *reinterpret_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
+  }
+  float most[2] = {};
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+#pragma unroll
+    for (const uint4& each : words[which]) {
+      for (const std::uint32_t word : {each.x, each.y, each.z, each.w}) {
+        const float2 x = unpack(word, dtype_of<inputs>(which ? back.do_ : call.v));
         see(most[which], x.x), see(most[which], x.y);
       }
     }
