@@ -34,7 +34,8 @@ class Launches {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
     launch<clear>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads, memory_.largest, 2 * heads);
     launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
-    carry_states(heads * (call_.V / kCarryValues));
+    launch<carry, sizeof(CarryMemory<Direction::back>)>(2 * heads * (call_.V / kCarryValues), kCarryThreads,
+                                                        back_, memory_);
     launch<gradients<by_channel, inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     if (call_.group > 1)
       launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_);
@@ -45,14 +46,6 @@ class Launches {
       launch<store_sums<kHead>>(call_.HV, kHead, back_, memory_.sums);
     }
     return error_;
-  }
-
-  void carry_states(std::int64_t blocks) {
-    constexpr std::int64_t kMultiprocessors = 132;
-    if (2 * blocks <= kMultiprocessors)  // both directions have one each
-      launch<carry_either, sizeof(CarryMemory<Direction::back>)>(2 * blocks, kCarryThreads, back_, memory_);
-    else
-      launch<carry_both, sizeof(BothCarryMemory)>(blocks, 2 * kCarryThreads, back_, memory_);
   }
 
   template <auto kernel, int shared_bytes = 0, class... Arguments>

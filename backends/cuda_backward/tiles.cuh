@@ -146,15 +146,16 @@ __device__ Packed<tiles> operator*(const Packed<tiles>& x, const Packed<tiles>& 
   return z;
 }
 
-/// The warp's word of tile n and rows g + 8 r, of rows `row` .. and tokens `first` ..: where that of tile 0
+/// The warp's word of tile n and rows g + 8 r, of rows `row` .. and columns `first` ..: where that of tile 0
 /// is but for one XOR, which the swizzle's own arithmetic hides from the compiler.
 template <class Words>
 __device__ auto& word_of(Words& tile, int row, int first, int n, int r) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  const unsigned own = KeyTile::index(row + g, first + 2 * p) * 2;
+  const unsigned own = tile.index(row + g, first + 2 * p) * 2,
+                 eight_rows = (tile.index(8, 0) - tile.index(0, 0)) * 2;
   using Word = std::conditional_t<std::is_const_v<Words>, const std::uint32_t, std::uint32_t>;
   using Byte = std::conditional_t<std::is_const_v<Words>, const char, char>;
-  return *reinterpret_cast<Word*>(reinterpret_cast<Byte*>(tile.at) + (own ^ 16 * n) + r * 8 * kTokens * 2);
+  return *reinterpret_cast<Word*>(reinterpret_cast<Byte*>(tile.at) + (own ^ 16 * n) + r * eight_rows);
 }
 
 template <int tiles>

@@ -16,7 +16,7 @@ Index thread_index, block_index;
 
 namespace {
 
-constexpr int kWarp = 32, kBarriers = 16;
+constexpr int kWarp = 32;
 
 struct Copy {
   void* to;
@@ -29,7 +29,6 @@ struct Thread {
   Stack stack;
   std::unique_ptr<Fiber> fiber;
   State state = State::ready;
-  int barrier = 0, awaited = 0;  // where it waits, and for how many with itself
   std::uint64_t posted = 0;
   Words brought[2] = {};  // to the last two exchanges: who is a step behind still reads the older one
   int exchanges = 0;
@@ -95,19 +94,6 @@ void release_warps() {
   }
 }
 
-void release_barriers() {
-  for (int id = 0; id < kBarriers; ++id) {
-    const auto waits = [id](const auto& thread) {
-      return thread->state == State::at_barrier && thread->barrier == id;
-    };
-    const auto last = threads.begin() + running, first = std::find_if(threads.begin(), last, waits);
-    if (first == last || std::count_if(first, last, waits) != (*first)->awaited) continue;
-    for (auto thread = first; thread != last; ++thread) {
-      if (waits(*thread)) (*thread)->state = State::ready;
-    }
-  }
-}
-
 void run_block(int count) {
   running = count;
   while (static_cast<int>(threads.size()) < count) threads.push_back(std::make_unique<Thread>());
@@ -129,7 +115,7 @@ void run_block(int count) {
     } else {
       moved = run_ready(0, count, phase);
     }
-    release_barriers();
+    if (all_are(0, count, State::at_barrier)) release(0, count);
     release_warps();
     if (moved) continue;
     std::fprintf(
@@ -155,12 +141,7 @@ void run_grid(std::int64_t blocks, int count, std::span<unsigned char> shared,
 
 int thread_count() { return running; }
 
-void barrier() { barrier(0, running); }
-void barrier(int id, int count) {
-  current().barrier = id;
-  current().awaited = count;
-  wait_in(State::at_barrier);
-}
+void barrier() { wait_in(State::at_barrier); }
 
 std::uint64_t& posted(int thread) { return thread_at(thread).posted; }
 

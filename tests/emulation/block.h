@@ -41,8 +41,6 @@ int thread_count();
 
 /// All threads of a block come here, or none: otherwise the program ends with a line that says so.
 void barrier();
-/// The same of some of its threads: those that come with this id, of which there are 16.
-void barrier(int id, int count);
 
 /// What every thread of the block has written here, for instructions that exchange values between barriers.
 std::uint64_t& posted(int thread);

@@ -12,8 +12,8 @@
 #include "tests/emulation/block.h"
 
 /// What the original kernels use of CUDA, for a C++ compiler: this file is there in the place of the
-/// toolkit's headers, of launch.cuh and of instructions.cuh. Only what the kernels need: another kernel may
-/// need more.
+/// toolkit's headers, of launch.cuh, instructions.cuh and wgmma.cuh. Only what the kernels need: another
+/// kernel may need more.
 
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __device__
@@ -135,6 +135,7 @@ uint4 load_matrices(SharedAddress row) {
   return load_matrices(row, transposed);
 }
 std::uint32_t pack_f16(float x, float y);
+std::uint32_t pack_finite_f16(float x, float y);
 std::uint32_t pack_bf16(float x, float y);
 float2 unpack_f16(std::uint32_t word);
 float2 unpack_bf16(std::uint32_t word);
@@ -146,9 +147,32 @@ inline float exp2_approximately(float x) {
 }
 
 inline float reciprocal_approximately(float x) { return 1 / x; }
-inline void wait_for_part(int id, int threads) { emulation::block::barrier(id, threads); }
 inline void forget(float&) {}
 inline void forget(std::uint32_t&) {}
+
+// ---- wgmma.cuh: products happen at once, whatever is waited for
+
+template <class Tile>
+std::uint64_t product_operand(const Tile& tile) {
+  return shared_address(tile.at);
+}
+template <bool rows_are_k>
+std::uint64_t operand_from(std::uint64_t operand, int k) {
+  return operand + static_cast<std::uint64_t>(rows_are_k ? k * 128 : k * 2);
+}
+inline void begin_products() {}
+inline void end_products() {}
+template <int pending>
+void wait_for_products() {}
+inline void show_to_products() {}
+template <class T>
+void keep(T&) {}
+void add_product(bool rows_are_k, int tiles, float (*d)[4], const uint4& a, std::uint64_t b);
+template <bool rows_are_k, bool add = true, int tiles>
+void add_product(float (&d)[tiles][4], const uint4& a, std::uint64_t b) {
+  if (!add) std::fill(&d[0][0], &d[0][0] + 4 * tiles, 0.0f);
+  add_product(rows_are_k, tiles, d, a, b);
+}
 
 inline constexpr std::size_t kSharedBytes = 227 * 1024;  ///< of a block on sm_90
 extern constinit thread_local char shared[];             ///< as the kernels call it

@@ -93,6 +93,12 @@ __device__ inline float2 unpack_f16(std::uint32_t word) {
 __device__ inline float2 unpack_bf16(std::uint32_t word) {
   return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
 }
+/// With the largest numbers in the place of infinite ones.
+__device__ inline std::uint32_t pack_finite_f16(float x, float y) {
+  std::uint32_t word;
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(y), "f"(x));
+  return word;
+}
 __device__ inline std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y) {
   std::uint32_t product;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
@@ -110,11 +116,6 @@ __device__ inline float exp2_approximately(float x) {
 /// keeping that in registers.
 __device__ inline void forget(float& x) { asm volatile("" : "+f"(x)); }
 __device__ inline void forget(std::uint32_t& x) { asm volatile("" : "+r"(x)); }
-
-/// __syncthreads for some warps of a block: `threads` of them wait at the barrier with this id, 1 to 15.
-__device__ inline void wait_for_part(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
 
 /// 1 / x, of normal numbers.
 __device__ inline float reciprocal_approximately(float x) {
