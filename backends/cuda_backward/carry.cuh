@@ -10,19 +10,19 @@
 ///     Y = R - A S                     R = V, A = K~  R = 0, A = K^
 ///     S <- diag(gamma) S + B^T Y      B = K^         B = K~, and + Q^^T E
 ///
-/// A warp has 16 values, whose columns of S are rows here: S^T stays in registers, in f32, and its f16 form
-/// is a left operand as it is, and so is Y^T.
+/// Half of the warps carry: each has 16 values, whose columns of S are rows here. S^T stays in registers, in
+/// f32, and its f16 form is a left operand as it is, and so is Y^T.
 ///
 ///     1       S^T in f16: a left operand, and in shared memory on its way to the workspace
 ///     2       Y^T [16 x 64 tokens]
 ///     3       S^T [16 x 128 channels]
 ///
-/// The operators of two chunks are copied while the one before is worked on.
+/// The others copy: the operators of two chunks to come, and the state of the chunk that is worked on.
 namespace fla::cuda_backward {
 
 enum class Direction { forward, back };
 
-inline constexpr int kCarryThreads = 128, kCarryValues = 64, kCarryStages = 3;
+inline constexpr int kCarryThreads = 256, kCarryValues = 64, kCarryStages = 3;
 
 struct Empty {};
 
@@ -35,7 +35,7 @@ struct CarryMemory {
     Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
     float factors[2][kHead];           ///< ChunkMemory's
   } stages[kCarryStages];
-  Tile<kCarryValues, kHead> S;  ///< for the workspace
+  Tile<kCarryValues, kHead> S[2];  ///< for the workspace
 };
 
 template <Direction direction>
@@ -53,13 +53,16 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
   const std::int64_t first_place = chunk_place<kTokens>(call, sequence, n, 0);
   const Scales scales(call, workspace, n, head);
   const Scale scale = kBack ? scales.gradients : scales.values;
-  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4, row = static_cast<int>(threadIdx.x) / 32 * 16;
+  constexpr int kHalf = kCarryThreads / 2;  // of the block
+  const bool carries = threadIdx.x < kHalf;
+  const int thread = static_cast<int>(threadIdx.x) % kHalf;
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4, row = thread / 32 * 16;
 
-  Slice<kTiles> s;
+  Slice<kTiles> s = {};
   const auto key = [&](int i) { return i / 4 * 8 + 2 * p + i % 2; };
   const auto value = [&](int i) { return block_value + row + g + i % 4 / 2 * 8; };
   const auto in_state = [&](int i) { return key(i) < call.K; };
-  {
+  if (carries) {
     float elements[4 * kTiles];
     load_state(kBack ? back.dht : call.initial_state, n, head, key, value, in_state, elements);
 #pragma unroll
@@ -75,40 +78,54 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     if (i < count) {
       auto& stage = memory.stages[i % kCarryStages];
       const ChunkMemory& from = memory_of(i);
-      copy_tile<kCarryThreads>(kBack ? from.Kh : from.Kt, stage.A);
-      copy_tile<kCarryThreads>(kBack ? from.Kt : from.Kh, stage.B);
-      if constexpr (kBack) copy_tile<kCarryThreads>(from.Qh, stage.Q);
+      copy_tile<kHalf>(kBack ? from.Kh : from.Kt, stage.A, kHead, thread);
+      copy_tile<kHalf>(kBack ? from.Kt : from.Kh, stage.B, kHead, thread);
+      if constexpr (kBack) copy_tile<kHalf>(from.Qh, stage.Q, kHead, thread);
       const std::int64_t t0 = sequence.begin + std::int64_t{chunk_of(i)} * kTokens;
-      copy_input<kCarryThreads, kCarryValues>(
+      copy_input<kHalf, kCarryValues>(
           rows, head, block_value, kCarryValues,
-          {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows);
-      if (threadIdx.x < 2 * kHead / 4)
-        __pipeline_memcpy_async(stage.factors[0] + 4 * threadIdx.x, from.factors[0] + 4 * threadIdx.x, 16);
+          {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows,
+          thread);
+      if (thread < 2 * kHead / 4)
+        __pipeline_memcpy_async(stage.factors[0] + 4 * thread, from.factors[0] + 4 * thread, 16);
     }
     __pipeline_commit();
   };
   const float factor = kBack ? scale.down * call.scale : scale.down;
 
-  copy(0);
-  copy(1);
+  if (!carries) copy(0), copy(1);
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     const auto& stage = memory.stages[i % kCarryStages];
     const auto pair_of = [&](int which, int tile) {
       return *reinterpret_cast<const float2*>(stage.factors[which] + 8 * tile + 2 * p);
     };
-    __pipeline_wait_prior(1);
-    show_to_products();
+    auto& own_S = memory.S[i % 2];
     Packed<kTiles> kept;
+    if (carries) {
 #pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
+      for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        kept.at[tile][r] = pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
-        word_of(memory.S, row, 0, tile, r) = kept.at[tile][r];
+        for (int r = 0; r < 2; ++r) {
+          kept.at[tile][r] = pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
+          word_of(own_S, row, 0, tile, r) = kept.at[tile][r];
+        }
       }
+    } else {
+      __pipeline_wait_prior(1);
+      show_to_products();
     }
     __syncthreads();
+    if (!carries) {
+      copy(i + 2);  // to where the chunk before was
+      ChunkMemory& own = memory_of(i);
+      std::uint16_t* const to = (kBack ? own.dS : own.S).at + block_value * kHead;
+#pragma unroll
+      for (int at = 0; at < kCarryValues * kHead; at += kHalf * 8)
+        *reinterpret_cast<uint4*>(to + thread * 8 + at) =
+            *reinterpret_cast<const uint4*>(own_S.at + thread * 8 + at);
+      continue;
+    }
     uint4 a[kHead / 16];
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile += 2) {
@@ -130,16 +147,6 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     for (int k = 16; k < kHead; k += 16)
       add_product<true>(y, a[k / 16], operand_from<true>(product_operand(stage.A), k));
     end_products();
-    copy(i + 2);  // to where the chunk before was
-    {
-      ChunkMemory& own = memory_of(i);
-      std::uint16_t* const to = (kBack ? own.dS : own.S).at + (block_value + row) * kHead;
-      const int first = static_cast<int>(threadIdx.x) % 32 * 8;
-#pragma unroll
-      for (int at = 0; at < 16 * kHead; at += 32 * 8)
-        *reinterpret_cast<uint4*>(to + first + at) =
-            *reinterpret_cast<const uint4*>(memory.S.at + row * kHead + first + at);
-    }
     wait_for_products<0>();
     keep(y), keep(a);
     uint4 Y[kTokens / 16], E[kTokens / 16];
@@ -180,7 +187,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
         s[tile][e] = (e % 2 ? gamma.y : gamma.x) * s[tile][e] + (e % 2 ? first.y : first.x) * change[tile][e];
     }
   }
-  if constexpr (kBack) {
+  if (kBack && carries) {
     float elements[4 * kTiles];
 #pragma unroll
     for (int i = 0; i < 4 * kTiles; ++i) elements[i] = scale.up * s[i / 4][i % 4];
