@@ -128,10 +128,13 @@ KEYWORDS |= {
 }
 
 
-# Calls that are made of others (_composed.py): when, by what, and what a caller sees of it.
-_SUMS = "with normalize the state of torch's tensors is a pair: the state, and the sum of the keys so far, [N 1 H K]"
-_WIDE = "with tensors of torch there may be more than 256 keys or values"
-COMPOSED = {f"{prefix}kda": [("return_intermediate_states", "with_intermediate_states", "")] for prefix in ("", "chunk_")}
+MOST_CHANNELS = 256  # keys, and values, of a head in one call
+
+# Calls that are made of several (_composed.py): the condition, the function there, and a sentence for the documentation.
+_STATES_TOO = "return_intermediate_states and _expect_torch(q, 'return_intermediate_states')"
+_SUMS = "with normalize and tensors of torch a state is a pair: the state, and the sum of the keys so far, [N 1 H K]"
+_WIDE = f"with tensors of torch there may be more than {MOST_CHANNELS} keys or values"
+COMPOSED = {f"{prefix}kda": [(_STATES_TOO, "with_intermediate_states", "")] for prefix in ("", "chunk_")}
 COMPOSED |= {
     f"{prefix}{op}": [("_is_wide(q, v)", "in_parts", _WIDE)]
     for prefix in ("", "chunk_", "fused_recurrent_")

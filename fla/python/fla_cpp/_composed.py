@@ -1,10 +1,9 @@
-"""Calls that flash-linear-attention's functions take and that are made of others here, with tensors of torch."""
+"""Calls that flash-linear-attention's functions take and that are several calls here, with tensors of torch. `given` are a
+call's arguments by their names."""
 
 import torch
 
-from fla_cpp import _signatures
-
-_MOST = 256  # keys, and values, of a head in one call
+from fla_cpp import _compatibility, _signatures
 
 
 def _expect_none(given, when, names):
@@ -15,7 +14,7 @@ def _expect_none(given, when, names):
 
 def with_intermediate_states(function, given):
     """What a call returns, and the states before every 64 tokens of a sequence: [B NT HV K V], or [1 NT HV K V] of all
-    sequences of a pack. `given` are the call's arguments by their names."""
+    sequences of a pack."""
     q, v, first = given["q"], given["v"], given["initial_state"]
     lengths = given["cu_seqlens"] if given["cu_seqlens"] is not None else given["cu_seqlens_cpu"]
     _expect_none(given, "with return_intermediate_states", ("state_indices", "checkpoints"))
@@ -38,7 +37,7 @@ def with_intermediate_states(function, given):
 
 
 def with_sums_of_keys(function, given):
-    """linear_attn with `normalize` whose states are pairs: the state, and the sum of the keys so far, [N 1 H K]."""
+    """linear_attn with `normalize`. A state is a pair: the state, and the sum of the keys so far, [N 1 H K]."""
     q, k, first, lengths = given["q"], given["k"], given["initial_state"], given["cu_seqlens"]
     _expect_none(given, "with normalize and a state", ("state_indices", "out", "final_state"))
     first, before = first if isinstance(first, tuple) else (first, None)
@@ -52,17 +51,17 @@ def with_sums_of_keys(function, given):
     last = torch.cat([each.sum(1, keepdim=True) + z for each, z in zip(keys, firsts)])
     divisors = scale * (q.float() * torch.cat(sums, 1)).sum(-1, keepdim=True) + 1e-10
     divided = o.float() / divisors.repeat_interleave(o.shape[2] // q.shape[2], 2)
-    return divided.to(o.dtype), (state, last)
+    return divided.to(o.dtype), (state, last) if given["output_final_state"] else None
 
 
 def _parts(size):
-    count = -(-size // _MOST)
+    count = -(-size // _compatibility.MOST_CHANNELS)
     return [slice(size * n // count, size * (n + 1) // count) for n in range(count)]
 
 
 def in_parts(function, given):
-    """Heads of more than 256 keys or values, of an op that adds: values are apart from each other, and outputs are sums
-    over keys."""
+    """More keys or values than a call takes, of an op with the additive rule: each value is independent of the others, and
+    outputs are sums over keys."""
     q, k, v, first = given["q"], given["k"], given["v"], given["initial_state"]
     _expect_none(given, "with more than 256 keys or values", ("state_indices", "out", "final_state", "checkpoints"))
     v_first = given["state_v_first"]

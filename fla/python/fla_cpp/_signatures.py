@@ -106,13 +106,18 @@ def _is_torch(x):
 
 def _is_wide(q, v):
     """More keys or values than a call takes."""
-    return _is_torch(q) and _is_torch(v) and q.dim() == v.dim() == 4 and max(q.shape[-1], v.shape[-1]) > 256
+    if not (_is_torch(q) and _is_torch(v) and q.dim() == v.dim() == 4):
+        return False
+    return max(q.shape[-1], v.shape[-1]) > _compatibility.MOST_CHANNELS
+
+
+def _expect_torch(q, option):
+    if not _is_torch(q):
+        raise _invalid("q", f"q: expected a tensor of torch with {option}, got {type(q).__name__}")
+    return True
 
 
 def _compose(name, function, given):
-    if not _is_torch(given["q"]):
-        words = f"q: expected a tensor of torch with return_intermediate_states, got {type(given['q']).__name__}"
-        raise _invalid("q", words)
     from fla_cpp import _composed
 
     return getattr(_composed, name)(function, given)
