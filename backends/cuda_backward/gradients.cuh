@@ -653,13 +653,13 @@ __device__ void put_keys(const GradientMemory& memory, const Keys& keys, bool sh
   }
 }
 
-/// The tile's rows, channels or values, as columns of tokens: a warp has 8 tokens and 32 rows at a time, a
-/// lane eight neighbouring ones. place(t, c) is where those from c on belong.
+/// Stores a tile transposed, so that its rows, channels or values, become columns: a warp has 8 tokens and 32
+/// rows at a time, a lane eight neighbouring rows of one token. place(t, c) is where rows c .. c + 7 go.
 template <class Place, class Convert>
 __device__ void store_columns(const KeyTile& tile, int rows, int count, Place&& place, Convert&& convert) {
   const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
-  const int row =
-      lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;  // the lane's, so that a lane's results lie together
+  // The row that this lane gives to ldmatrix: every lane then receives eight neighbouring rows.
+  const int row = lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int first = i * 64 + static_cast<int>(threadIdx.x) / 256 * 32;

@@ -135,7 +135,7 @@ struct DecodeCall {
   Gate gate;
   GateKind gate_kind;
   HeadGate head_gate;
-  bool has_g;  ///< otherwise g is one number that means nothing: to load it costs less than to ask
+  bool has_g;  ///< otherwise g is any number: loading it costs less than a branch
   bool normalize;
   bool l2norm, beta_sigmoid, neg_eigval;
   States initial_state, final_state;
@@ -166,7 +166,7 @@ class TokenVectors {
       q_ = fetch<inputs>(call.q, call.q.at(n, key_head, i));
       k_ = fetch<inputs>(call.k, call.k.at(n, key_head, i));
       std::uint32_t g = fetch<inputs>(call.g, call.g.at(n, head, i));
-      cuda::forget(g);  // or it would be loaded where has_g is known
+      cuda::forget(g);  // otherwise the compiler loads it only where has_g is true
       g_ = g;
       if constexpr (rule == Rule::low_rank) {
         a_ = fetch<inputs>(call.a, call.a.at(n, key_head, i));

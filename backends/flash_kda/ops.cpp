@@ -20,7 +20,8 @@ namespace {
 constexpr std::string_view kDeterministicRoute = "FLA_FLASH_KDA_DETERMINISTIC_ROUTE";
 constexpr std::array kVariables{Variable{
     kDeterministicRoute, "0, 1", "0",
-    "flash_kda never cuts sequences into segments, so that results have the same bits in any batch"}};
+    "flash_kda and flash_gdn never cut sequences into segments, so that results have the same bits in any "
+    "batch"}};
 
 std::string text_of(const Route& route) {
   const auto number = [](std::int32_t count) { return std::to_string(count); };
@@ -116,12 +117,14 @@ FLA_REGISTER_BACKEND(kda, flash_kda, FlashKda);
 class FlashGdn final : public Flash<GatedDeltaRuleBackend> {
  public:
   BackendInfo info() const override {
-    return {.name = "flash_gdn",
-            .package = "CUTLASS",
-            .env_var = "FLA_FLASH_GDN",
-            .priority = 3,
-            .doc = "chunked prefill by flash_kda's kernels; sm_90",
-            .precision = DType::bf16};
+    return {
+        .name = "flash_gdn",
+        .package = "CUTLASS",
+        .env_var = "FLA_FLASH_GDN",
+        .priority = 3,
+        .doc =
+            "chunked prefill by flash_kda's kernels, bf16 and f16, K and V of 64 or 128, f32 states; sm_90",
+        .precision = DType::bf16};
   }
 
   Verdict chunk_gated_delta_rule_verifier(const GatedDeltaRuleArgs& args) const override {
