@@ -10,11 +10,6 @@
 namespace fla::cuda_backward {
 namespace {
 
-__global__ void __launch_bounds__(kBlockThreads) clear(std::uint32_t* words, std::int64_t count) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
-  if (i < count) words[i] = 0;
-}
-
 /// The launches of one call, one after another; none after one that failed.
 class Launches {
  public:
@@ -32,7 +27,8 @@ class Launches {
   template <bool by_channel, Inputs inputs>
   cudaError_t run() {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
-    launch<clear>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads, memory_.largest, 2 * heads);
+    launch<clear<kBlockThreads>>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
+                                 memory_.largest, 2 * heads);
     launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
     launch<carry, sizeof(CarryMemory<Direction::back>)>(2 * heads * (call_.V / kCarryValues), kCarryThreads,
                                                         back_, memory_);

@@ -35,7 +35,7 @@ struct CarryMemory {
     Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
     float factors[2][kHead];           ///< ChunkMemory's
   } stages[kCarryStages];
-  Tile<kCarryValues, kHead> S[2];  ///< for the workspace
+  SplitTile<kCarryValues> S[2];  ///< for the workspace
 };
 
 template <Direction direction>
@@ -108,7 +108,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           kept.at[tile][r] = pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
-          word_of(own_S, row, 0, tile, r) = kept.at[tile][r];
+          word_of(own_S.halves[tile / 8], row, 0, tile % 8, r) = kept.at[tile][r];
         }
       }
     } else {
@@ -119,11 +119,14 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     if (!carries) {
       copy(i + 2);  // to where the chunk before was
       ChunkMemory& own = memory_of(i);
-      std::uint16_t* const to = (kBack ? own.dS : own.S).at + block_value * kHead;
+      StateTile& to = kBack ? own.dS : own.S;
+      constexpr int kNumbers = kCarryValues * StateTile::kRow;  // of half of the channels
 #pragma unroll
-      for (int at = 0; at < kCarryValues * kHead; at += kHalf * 8)
-        *reinterpret_cast<uint4*>(to + thread * 8 + at) =
-            *reinterpret_cast<const uint4*>(own_S.at + thread * 8 + at);
+      for (int at = 0; at < 2 * kNumbers; at += kHalf * 8) {
+        const int from = at % kNumbers + thread * 8;
+        *reinterpret_cast<uint4*>(to.halves[at / kNumbers].at + block_value * StateTile::kRow + from) =
+            *reinterpret_cast<const uint4*>(own_S.halves[at / kNumbers].at + from);
+      }
       continue;
     }
     uint4 a[kHead / 16];
@@ -141,11 +144,11 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       a[tile / 2] = kept.left(tile / 2);
     }
     Slice<kTokens / 8> y;
+    const auto A = operand<true>(stage.A);
     begin_products();
-    add_product<true, false>(y, a[0], product_operand(stage.A));
+    add_product<false>(y, a[0], A);
 #pragma unroll
-    for (int k = 16; k < kHead; k += 16)
-      add_product<true>(y, a[k / 16], operand_from<true>(product_operand(stage.A), k));
+    for (int k = 16; k < kHead; k += 16) add_product(y, a[k / 16], A.from(k));
     end_products();
     wait_for_products<0>();
     keep(y), keep(a);
@@ -166,19 +169,20 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       Y[t] = {of_Y[0], of_Y[1], of_Y[2], of_Y[3]}, E[t] = {of_E[0], of_E[1], of_E[2], of_E[3]};
     }
     Slice<kTiles> change;
+    const auto B = operand<false>(stage.B);
     begin_products();
-    add_product<false, false>(change, Y[0], product_operand(stage.B));
+    add_product<false>(change, Y[0], B);
 #pragma unroll
-    for (int t = 16; t < kTokens; t += 16)
-      add_product<false>(change, Y[t / 16], operand_from<false>(product_operand(stage.B), t));
+    for (int t = 16; t < kTokens; t += 16) add_product(change, Y[t / 16], B.from(t));
     if constexpr (kBack) {
+      const auto Q = operand<false>(stage.Q);
 #pragma unroll
-      for (int t = 0; t < kTokens; t += 16)
-        add_product<false>(change, E[t / 16], operand_from<false>(product_operand(stage.Q), t));
+      for (int t = 0; t < kTokens; t += 16) add_product(change, E[t / 16], Q.from(t));
     }
     end_products();
     wait_for_products<0>();
-    keep(change), keep(Y), keep(E);
+    keep(change), keep(Y);
+    if constexpr (kBack) keep(E);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       const float2 gamma = pair_of(0, tile), first = kBack ? pair_of(1, tile) : float2{1, 1};

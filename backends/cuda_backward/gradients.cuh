@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/cuda_backward/keys.cuh"
+#include "backends/cuda_backward/wgmma.cuh"
 #include "fla/ops/recurrence/cuda/backward/gates.cuh"
 
 /// The gradients of one chunk and value head (workspace.cuh).
@@ -35,7 +36,7 @@ struct GradientMemory {
   union {
     struct {
       StateTile S, dS;
-      RowTile E;
+      SplitRows E;
     };
     struct {
       KeyTile dq, dk;  ///< as they are stored
@@ -65,7 +66,7 @@ struct GradientMemory {
     };
     FloatTile terms;  ///< those of dg
   };
-  union {
+  union alignas(1024) {  // U is an operand of warpgroups, as K, Kr, M, N and T2 are
     KeyMemory keys;
     struct {
       KeyTile U, dV;
@@ -81,8 +82,11 @@ struct GradientMemory {
   KeyNorms norms;
   float beta_slopes[kTokens];  ///< what gradients of beta are multiplied by
   float whole[2][kHead];       ///< the part of dg that all tokens of the chunk share, by halves
-  float totals[4][kHead];      ///< of parts of tokens (ChannelPart)
-  float G[kTokens];            ///< sums of log2-decays, of gates that have a number a token
+  union {
+    float beta_sums[kHead / 16][kTokens];  ///< dY_i D_i over a warp's values
+    float totals[4][kHead];                ///< of parts of tokens (ChannelPart)
+  };
+  float G[kTokens];  ///< sums of log2-decays, of gates that have a number a token
 };
 
 /// Sums over the rows of a slice, one for each of its tokens.
@@ -97,19 +101,19 @@ __device__ void put_token_sums(float (&sums)[count], float* to) {
     to[i / 2 * 8 + 2 * p + i % 2] = sums[j];
   }
 }
-__device__ inline float token_sum(const GradientMemory& memory, int which, int t) {
+__device__ inline float token_sum(const float (&by_warp)[kHead / 16][kTokens], int t) {
   float sum = 0;
 #pragma unroll
-  for (int warp = 0; warp < kHead / 16; ++warp) sum += memory.by_warp[which][warp][t];
+  for (int warp = 0; warp < kHead / 16; ++warp) sum += by_warp[warp][t];
   return sum;
 }
 
 /// Scales dO to E, in place and in f16.
-__device__ inline void scale_rows(RowTile& rows, DType dtype, float factor) {
-#pragma unroll 1
-  for (int i = 0; i < kTokens * kHead / 8 / kGradientThreads; ++i) {
-    auto& words =
-        *reinterpret_cast<uint4*>(rows.at + (i * kGradientThreads + static_cast<int>(threadIdx.x)) * 8);
+__device__ inline void scale_rows(SplitRows& rows, DType dtype, float factor) {
+  static_assert(kTokens * SplitRows::kRow == 8 * kGradientThreads);
+#pragma unroll
+  for (auto& half : rows.halves) {
+    auto& words = *reinterpret_cast<uint4*>(half.at + threadIdx.x * 8);
     const auto scaled = [&](std::uint32_t word) {
       const float2 x = unpack(word, dtype);
       return pack_f16(factor * x.x, factor * x.y);
@@ -118,31 +122,62 @@ __device__ inline void scale_rows(RowTile& rows, DType dtype, float factor) {
   }
 }
 
-/// x - A B, as multiply() has A and B: x and A are in f16.
-template <Triangle triangle, class Right>
-__device__ void subtract(const Packed<kTokenTiles>& x, Packed<kTokenTiles> a, Right&& right,
-                         Slice<kTokenTiles>& d) {
+/// The same for all threads of a warp, and the compiler knows it: operands are in uniform registers.
+__device__ inline int warpgroup() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0); }
+
+/// d = A B, or d += A B, of a warpgroup, over k from 0 on: A of 16 rows a warp in registers.
+template <bool add, int tiles, bool rows_are_k>
+__device__ void make_products(Slice<kTokenTiles>& d, const Packed<tiles>& left, Operand<rows_are_k> right) {
+  constexpr int kSteps = tiles / 2;
+  uint4 a[kSteps];
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) a[s] = left.left(s);
+  keep(a), keep(d);
+  begin_products();
+  add_product<add>(d, a[0], right);
+#pragma unroll
+  for (int s = 1; s < kSteps; ++s) add_product(d, a[s], right.from(16 * s));
+  end_products();
+  wait_for_products<0>();
+  keep(d), keep(a);
+}
+/// x - y B
+template <bool rows_are_k>
+__device__ void subtract_products(const Packed<kTokenTiles>& x, Packed<kTokenTiles> y,
+                                  Operand<rows_are_k> right, Slice<kTokenTiles>& d) {
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float2 pair = unpack_f16(x.at[n][r]);
       d[n][2 * r] = pair.x, d[n][2 * r + 1] = pair.y;
-      a.at[n][r] ^= 0x80008000u;
+      y.at[n][r] ^= 0x80008000u;
     }
   }
-  multiply<kTokens / 16, triangle>(
-      d, [&](int s) { return a.left(s); }, right);
+  make_products<true>(d, y, right);
+}
+/// d = A B over all channels: A has the warpgroup's values of a state in its rows.
+__device__ inline void begin_state_products(Slice<kTokenTiles>& d, const StateTile& state,
+                                            const KeyTile& keys) {
+  const int first = warpgroup() % 2 * 64;
+  const auto right = operand<true>(keys);
+  keep(d);
+  begin_products();
+  add_product<false>(d, operand<false>(state.halves[0]).from(0, first), right);
+#pragma unroll
+  for (int k = 16; k < kHead; k += 16)
+    add_product(d, operand<false>(state.halves[k / 64]).from(k % 64, first), right.from(k));
 }
 
 /// Leaves U and D in shared memory: half of the warps.
 template <Inputs inputs>
 __device__ void written_values(const BackwardCall& back, GradientMemory& memory, int value,
                                const Scales& scales) {
-  Slice<kTokenTiles> d = {};
-  multiply<kHead / 16>(
-      d, [&](int s) { return left(memory.S, value, 16 * s); },
-      [&](int k, int n) { return right(memory.K, k, n); });
+  Slice<kTokenTiles> z, u, d;
+  begin_state_products(z, memory.S, memory.K);
+  end_products();
+  wait_for_products<0>();
+  keep(z);
 #pragma unroll
   for (int s = 0; s < kTokenTiles / 2; ++s) {
     const uint4 words = left_of_transposed(memory.V, value, 16 * s);
@@ -150,41 +185,35 @@ __device__ void written_values(const BackwardCall& back, GradientMemory& memory,
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float2 v = unpack(word[i], dtype_of<inputs>(back.call.v));
-      float(&z)[4] = d[2 * s + i / 2];
-      z[i % 2 * 2] = scales.values.down * v.x - z[i % 2 * 2];
-      z[i % 2 * 2 + 1] = scales.values.down * v.y - z[i % 2 * 2 + 1];
+      float(&pair)[4] = z[2 * s + i / 2];
+      pair[i % 2 * 2] = scales.values.down * v.x - pair[i % 2 * 2];
+      pair[i % 2 * 2 + 1] = scales.values.down * v.y - pair[i % 2 * 2 + 1];
     }
   }
-  const auto lower = [](const PairTile& pairs) {
-    return [&pairs](int k, int n) { return right_of_transposed(pairs, k, n); };
-  };
-  const auto Z = packed(d);
-  Slice<kTokenTiles> x = {};
-  multiply<kTokens / 16, Triangle::from_step>(
-      x, [&](int s) { return Z.left(s); }, lower(memory.T2));
-  const auto U = packed(x);
+  const auto Z = packed(z);
+  make_products<false>(u, Z, operand<false>(memory.T2));
+  const auto U = packed(u);
   put(U, memory.U, value);
-  subtract<Triangle::from_step>(Z, U, lower(memory.N), x);
-  put(packed(x), memory.D, value);
+  subtract_products(Z, U, operand<false>(memory.N), d);
+  put(packed(d), memory.D, value);
 }
 
 /// Leaves dV in shared memory and dY in registers: the other half.
 __device__ inline void value_gradients(GradientMemory& memory, int value, Slice<kTokenTiles>& dY) {
-  const auto upper = [](const PairTile& pairs) {
-    return [&pairs](int k, int n) { return right(pairs, k, n); };
-  };
-  multiply<kTokens / 16, Triangle::to_step>(
-      dY, [&](int s) { return left_of_transposed(memory.E, value, 16 * s); }, upper(memory.M));
-  multiply<kHead / 16>(
-      dY, [&](int s) { return left(memory.dS, value, 16 * s); },
-      [&](int k, int n) { return right(memory.Kr, k, n); });
-  const auto dU = packed(dY);
-  Slice<kTokenTiles> x = {};
-  multiply<kTokens / 16, Triangle::to_step>(
-      x, [&](int s) { return dU.left(s); }, upper(memory.T2));
-  const auto dV = packed(x);
+  Slice<kTokenTiles> du, dv;
+  begin_state_products(du, memory.dS, memory.Kr);
+  const auto E = operand<true>(memory.E.halves[warpgroup() % 2]);
+  const auto M = operand<true>(memory.M);
+#pragma unroll
+  for (int t = 0; t < kTokens; t += 16) add_product(du, E.from(t), M.from(t));
+  end_products();
+  wait_for_products<0>();
+  keep(du);
+  const auto dU = packed(du);
+  make_products<false>(dv, dU, operand<true>(memory.T2));
+  const auto dV = packed(dv);
   put(dV, memory.dV, value);
-  subtract<Triangle::to_step>(dU, dV, upper(memory.N), dY);
+  subtract_products(dU, dV, operand<true>(memory.N), dY);
 }
 
 /// The warp's part of dY_i D_i.
@@ -198,31 +227,38 @@ __device__ inline void put_beta_sums(GradientMemory& memory, int value, const Sl
     sums[2 * n] = dY[n][0] * upper.x + dY[n][2] * lower.x;
     sums[2 * n + 1] = dY[n][1] * upper.y + dY[n][3] * lower.y;
   }
-  put_token_sums(sums, memory.by_warp[0][value / 16]);
+  put_token_sums(sums, memory.beta_sums[value / 16]);
 }
 
-/// dM, lower triangular, or dN, strictly lower triangular; with a gate a token times the pairs' decays. With
-/// `wide_blocks` the two blocks of 32 x 32 on the diagonal are bf16.
+/// dM, lower triangular, and dN, strictly lower triangular, each by two warpgroups that have half of the
+/// columns; with a gate a token times the pairs' decays. With `wide_blocks` the two blocks of 32 x 32 on the
+/// diagonal are bf16.
 template <bool by_channel>
 __device__ void pair_gradients(GradientMemory& memory, bool wide_blocks) {
-  const bool of_M = threadIdx.x < kGradientThreads / 2;
-  const int row = static_cast<int>(threadIdx.x) / 64 % 4 * 16,
-            column = static_cast<int>(threadIdx.x) / 32 % 2 * 32;
+  const bool of_M = warpgroup() < 2;
+  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16, column = warpgroup() % 2 * 32;
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  Slice<4> d = {};
-  if (column < row + 16) {
-#pragma unroll 2
-    for (int k = 0; k < kHead; k += 16) {
-      const uint4 a = of_M ? left(memory.E, row, k) : left_of_transposed(memory.dV, row, k);
+  Slice<kTokenTiles / 2> d;
+  const auto U = operand<true>(memory.U).from(0, column);
+  const auto make = [&](auto&& left) {
+    keep(d);
+    begin_products();
+    add_product<false>(d, left(0), U);
 #pragma unroll
-      for (int n = 0; n < 4; n += 2) multiply(d[n], d[n + 1], a, right(memory.U, k, column + 8 * n));
-    }
-  }
+    for (int v = 16; v < kHead; v += 16) add_product(d, left(v), U.from(v));
+    end_products();
+    wait_for_products<0>();
+    keep(d);
+  };
+  if (of_M)
+    make([&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); });
+  else
+    make([&](int v) { return operand<true>(memory.dV).from(v); });
   PairTile& to = of_M ? memory.dM : memory.dN;
   const bool wide = wide_blocks && row / 32 * 32 == column;
   const float sign = of_M ? 1 : -1;
 #pragma unroll
-  for (int n = 0; n < 4; ++n) {
+  for (int n = 0; n < kTokenTiles / 2; ++n) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int i = row + g + 8 * r, j = column + 8 * n + 2 * p, least = of_M ? i : i - 1;
@@ -484,51 +520,23 @@ __device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, 
   }
 }
 
-/// All pairs, of gates that have a number a token: dM and dN have their decays.
-template <class Keys>
-__device__ void add_whole_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients<false>& d) {
-  const auto add = [&](HalfSlice& dx, const HalfPacked& x, float sign, const HalfSlice& y) {
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float2 own = unpack_f16(x.at[n][r]);
-        dx[n][2 * r] += y[n][2 * r], dx[n][2 * r + 1] += y[n][2 * r + 1];
-        d.add_term(n, 2 * r, sign * own.x * y[n][2 * r]);
-        d.add_term(n, 2 * r + 1, sign * own.y * y[n][2 * r + 1]);
-      }
-    }
-  };
-  HalfSlice x = {}, y = {}, z = {};
-#pragma unroll 1
-  for (int j = 0; j < keys.first + 32; j += 16) {
-    const uint4 k = left(memory.k, keys.channel, j);
-#pragma unroll
-    for (int n = 0; n < 4; n += 2) {
-      multiply(x[n], x[n + 1], k, right_of_transposed(memory.dM, j, keys.first + 8 * n));
-      multiply(y[n], y[n + 1], k, right_of_transposed(memory.dN, j, keys.first + 8 * n));
-    }
-  }
-  add(d.dq, keys.q, 1, x);
-  add(d.dk, keys.k, 1, y);
-#pragma unroll 1
-  for (int i = keys.first; i < kTokens; i += 16) {
-    const uint4 q = left(memory.q, keys.channel, i), k = left(memory.k, keys.channel, i);
-#pragma unroll
-    for (int n = 0; n < 4; n += 2) {
-      multiply(z[n], z[n + 1], q, right(memory.dM, i, keys.first | 8 * n));
-      multiply(z[n], z[n + 1], k, right(memory.dN, i, keys.first | 8 * n));
-    }
-  }
-  add(d.dk, keys.k, -1, z);
-}
+/// The products over values: x = S E^T, y = S dV, z = dS' U; and S dS', of which the two warps that share
+/// channels have half of the values each.
+struct StateProducts {
+  HalfSlice x, y, z;
+  float whole[2] = {};
 
-/// dq and dk before the norm. memory.whole is there after the next barrier.
-template <bool by_channel, class Keys>
-__device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients<by_channel>& d) {
-  {
-    HalfSlice x = {}, y = {}, z = {};
-    float whole[2] = {};  // S dS': the two warps of these channels have half of the values each
+  __device__ void add_to_whole(const uint4& S, const uint4& dS) {
+    const auto product = [](std::uint32_t a, std::uint32_t b) {
+      const float2 own = unpack_f16(a), other = unpack_f16(b);
+      return own.x * other.x + own.y * other.y;
+    };
+    whole[0] += product(S.x, dS.x) + product(S.z, dS.z);
+    whole[1] += product(S.y, dS.y) + product(S.w, dS.w);
+  }
+  /// By warps: with a gate a channel there are no registers left for results that have to lie in a row.
+  template <class Keys>
+  __device__ StateProducts(std::true_type, const GradientMemory& memory, const Keys& keys) : x{}, y{}, z{} {
 #pragma unroll 2
     for (int v = 0; v < kHead; v += 16) {
       const uint4 S = left_of_transposed(memory.S, keys.channel, v),
@@ -539,34 +547,102 @@ __device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients<b
         multiply(y[n], y[n + 1], S, right(memory.dV, v, keys.first | 8 * n));
         multiply(z[n], z[n + 1], dS, right(memory.U, v, keys.first | 8 * n));
       }
-      if (v / (kHead / 2) != keys.first / 32) continue;
-      const auto product = [](std::uint32_t a, std::uint32_t b) {
-        const float2 x = unpack_f16(a), y = unpack_f16(b);
-        return x.x * y.x + x.y * y.y;
-      };
-      whole[0] += product(S.x, dS.x) + product(S.z, dS.z);
-      whole[1] += product(S.y, dS.y) + product(S.w, dS.w);
+      if (v / (kHead / 2) == keys.first / 32) add_to_whole(S, dS);
     }
+  }
+  /// By warpgroups.
+  template <class Keys>
+  __device__ StateProducts(std::false_type, const GradientMemory& memory, const Keys& keys) {
+    const int half = warpgroup() % 2, first = warpgroup() / 2 * 32;
+    const auto S = operand<true>(memory.S.halves[half]), dS = operand<true>(memory.dS.halves[half]);
+    const auto dV = operand<true>(memory.dV).from(0, first), U = operand<true>(memory.U).from(0, first);
+    const auto E = [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64, first); };
+    keep(x), keep(y), keep(z);
+    begin_products();
+    add_product<false>(x, S, E(0));
+    add_product<false>(y, S, dV);
+    add_product<false>(z, dS, U);
+#pragma unroll
+    for (int v = 16; v < kHead; v += 16) {
+      add_product(x, S.from(v), E(v));
+      add_product(y, S.from(v), dV.from(v));
+      add_product(z, dS.from(v), U.from(v));
+    }
+    end_products();
+#pragma unroll
+    for (int v = 0; v < kHead / 2; v += 16)
+      add_to_whole(left_of_transposed(memory.S, keys.channel, 2 * keys.first + v),
+                   left_of_transposed(memory.dS, keys.channel, 2 * keys.first + v));
+    wait_for_products<0>();
+    keep(x), keep(y), keep(z);
+  }
+};
+
+/// All pairs, of gates that have a number a token: dM and dN have their decays.
+__device__ inline void add_whole_pairs(const GradientMemory& memory, HalfSlice& dq, HalfSlice& reading,
+                                       HalfSlice& writing) {
+  const int channel = warpgroup() % 2 * 64, token = warpgroup() / 2 * 32;
+  const auto q = operand<false>(memory.q).from(0, channel), k = operand<false>(memory.k).from(0, channel);
+  const auto earlier_M = operand<false>(memory.dM).from(0, token),
+             earlier_N = operand<false>(memory.dN).from(0, token);
+  const auto later_M = operand<true>(memory.dM).from(0, token),
+             later_N = operand<true>(memory.dN).from(0, token);
+  keep(dq), keep(reading), keep(writing);
+  begin_products();
+#pragma unroll
+  for (int t = 0; t < kTokens; t += 16) {
+    // Pairs of a token with those behind it are zeros in dM and dN.
+    add_product(dq, k.from(t), earlier_M.from(t));
+    add_product(reading, k.from(t), earlier_N.from(t));
+    add_product(writing, q.from(t), later_M.from(t));
+    add_product(writing, k.from(t), later_N.from(t));
+  }
+  end_products();
+  wait_for_products<0>();
+  keep(dq), keep(reading), keep(writing);
+}
+
+/// dq and dk before the norm. memory.whole is there after the next barrier.
+template <bool by_channel, class Keys>
+__device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients<by_channel>& d) {
+  {
+    StateProducts products(std::bool_constant<by_channel>{}, memory, keys);
+    auto& whole = products.whole;
+    HalfSlice &dq = products.x, &reading = products.y, &writing = products.z;
+    keys.take_again(memory.q, memory.k);
+    const auto finish = [&](int n, int r) {
+      const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]);
+#pragma unroll
+      for (int e = 2 * r; e < 2 * r + 2; ++e) {
+        d.dq[n][e] = dq[n][e], d.dk[n][e] = reading[n][e] + writing[n][e];
+        d.add_term(n, e,
+                   (e % 2 ? q.y : q.x) * dq[n][e] + (e % 2 ? k.y : k.x) * (reading[n][e] - writing[n][e]));
+      }
+    };
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       whole[r] *= exp2_decay(keys.last[r]);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]);
+        const float2 k = unpack_f16(keys.k.at[n][r]);
 #pragma unroll
         for (int e = 2 * r; e < 2 * r + 2; ++e) {
-          const float f = exp2_decay(keys.G[n][e]), own_k = e % 2 ? k.y : k.x;
-          const float dq = f * x[n][e], reading = -f * y[n][e],
-                      writing = exp2_decay(keys.last[r] - keys.G[n][e]) * z[n][e];
-          d.dq[n][e] = dq, d.dk[n][e] = reading + writing;
-          d.add_term(n, e, (e % 2 ? q.y : q.x) * dq + own_k * (reading - writing));
-          whole[r] += own_k * writing;
+          const float G = keys.G[n][by_channel ? e : e % 2], f = exp2_decay(G);
+          dq[n][e] *= f, reading[n][e] *= -f, writing[n][e] *= exp2_decay(keys.last[r] - G);
+          whole[r] += (e % 2 ? k.y : k.x) * writing[n][e];
         }
+        if constexpr (by_channel) finish(n, r);
       }
       whole[r] = reduce<4>(whole[r]);
       if (threadIdx.x % 4 == 0)
         memory.whole[keys.first / 32][keys.channel + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * r] =
             whole[r];
+    }
+    if constexpr (!by_channel) {
+      add_whole_pairs(memory, dq, reading, writing);
+      keys.take_again(memory.q, memory.k);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) finish(i / 2, i % 2);
     }
   }
   keys.take_again(memory.q, memory.k);
@@ -583,8 +659,6 @@ __device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients<b
       add_small_levels(memory, keys, d);
       add_own_pairs(memory, keys, d);
     }
-  } else {
-    add_whole_pairs(memory, keys, d);
   }
 }
 
@@ -859,30 +933,24 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   }
   __syncthreads();
   scale_rows(memory.E, dtype_of<inputs>(back.do_), scales.gradients.down * call.scale);
+  show_to_products();
   __syncthreads();
   keys.forget_what_follows();
-  Slice<kTokenTiles> dY = {};
+  Slice<kTokenTiles> dY;
   const int value = keys.channel;
   const bool of_written = keys.first == 0;
   if (of_written)
     written_values<inputs>(back, memory, value, scales);
   else
     value_gradients(memory, value, dY);
+  show_to_products();
   __syncthreads();
   if (!of_written) put_beta_sums(memory, value, dY);
   put_keys_aside<by_channel>(memory, keys);
   keys.forget_what_follows();
   __syncthreads();
-  // By the two warps that have no pairs of M.
-  if (const int warp = static_cast<int>(threadIdx.x) / 32,
-      t = warp / 2 * 32 + static_cast<int>(threadIdx.x) % 32;
-      (warp == 1 || warp == 3) && t < range.count && back.dbeta.data) {
-    const float x = token_sum(memory, 0, t) * scales.gradients.up * scales.values.up;
-    const Rows& rows = back.dbeta;
-    store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
-          x * memory.beta_slopes[t]);
-  }
   pair_gradients<by_channel>(memory, keys.amount == Amount::some);
+  if constexpr (!by_channel) show_to_products();
   __syncthreads();
 
   KeyGradients<by_channel> d;
@@ -891,7 +959,13 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   put_key_sums<by_channel>(memory, keys, d);
   __syncthreads();
   if (const int i = threadIdx.x; i < (by_channel ? 2 : 3) * kTokens)
-    memory.by_token[i / kTokens][i % kTokens] = token_sum(memory, i / kTokens, i % kTokens);
+    memory.by_token[i / kTokens][i % kTokens] = token_sum(memory.by_warp[i / kTokens], i % kTokens);
+  if (const int t = static_cast<int>(threadIdx.x) - kGradientThreads / 2;
+      t >= 0 && t < range.count && back.dbeta.data) {
+    const Rows& rows = back.dbeta;
+    store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
+          token_sum(memory.beta_sums, t) * scales.gradients.up * scales.values.up * memory.beta_slopes[t]);
+  }
   if constexpr (by_channel) put(d.terms, memory.terms, keys);
   store_values(back.dv, head, call.V, range, memory.dV, scales.gradients.up);
   __syncthreads();

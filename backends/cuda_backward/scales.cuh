@@ -4,18 +4,10 @@
 
 namespace fla::cuda_backward {
 
-/// The largest absolute values, which choose the scales: of v and initial_state, and of scale * do and dht.
-/// Maxima do not depend on the order of the atomics.
-__device__ inline void see(float& largest, float x) { largest = fmaxf(largest, fabsf(x)); }
-__device__ inline void add_largest(const RecurrenceCall& call, const BackwardMemory& workspace,
-                                   std::int64_t n, int head, float (&most)[2]) {
-#pragma unroll
-  for (int which = 0; which < 2; ++which) {
-#pragma unroll
-    for (int mask = 16; mask > 0; mask /= 2) see(most[which], __shfl_xor_sync(~0u, most[which], mask));
-    if (threadIdx.x % 32 == 0)
-      atomicMax(workspace.largest + (which * call.N + n) * call.HV + head, __float_as_uint(most[which]));
-  }
+/// The largest absolute values: of v and initial_state, and of scale * do and dht.
+__device__ inline std::uint32_t* largest_of(const RecurrenceCall& call, const BackwardMemory& workspace,
+                                            int which, std::int64_t n, int head) {
+  return workspace.largest + (which * call.N + n) * call.HV + head;
 }
 
 /// All threads of a block call this.
@@ -36,19 +28,19 @@ __device__ void find_largest_of_rows(const BackwardCall& back, const BackwardMem
     for (int i = 0; i < kEach; ++i, from += kStep * rows.token)
       words[which][i] = first + i * kStep < count ? *reinterpret_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
   }
-  float most[2] = {};
 #pragma unroll
   for (int which = 0; which < 2; ++which) {
+    float most = 0;
 #pragma unroll
     for (const uint4& each : words[which]) {
       for (const std::uint32_t word : {each.x, each.y, each.z, each.w}) {
         const float2 x = unpack(word, dtype_of<inputs>(which ? back.do_ : call.v));
-        see(most[which], x.x), see(most[which], x.y);
+        see(most, x.x), see(most, x.y);
       }
     }
+    if (which) most *= fabsf(call.scale);
+    add_largest(most, largest_of(call, workspace, which, chunk.n, chunk.head));
   }
-  most[1] *= fabsf(call.scale);
-  add_largest(call, workspace, chunk.n, chunk.head, most);
 }
 
 /// Blocks after those of the chunks have one sequence and head each.
@@ -56,17 +48,10 @@ __device__ inline void find_largest_of_states(const BackwardCall& back, const Ba
   const RecurrenceCall& call = back.call;
   const std::int64_t item = blockIdx.x - workspace.places * call.HV, n = item / call.HV;
   const int head = static_cast<int>(item % call.HV);
-  float most[2] = {};
 #pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const States& states = which ? back.dht : call.initial_state;
-    if (!states.data) continue;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < call.K * call.V; i += kBlockThreads)
-      see(most[which], load(states.data, states.dtype,
-                            states.offset(n, head) + i / call.V * states.key + i % call.V * states.value));
-  }
-  add_largest(call, workspace, n, head, most);
+  for (int which = 0; which < 2; ++which)
+    add_largest(largest_of_state<kBlockThreads>(call, which ? back.dht : call.initial_state, n, head),
+                largest_of(call, workspace, which, n, head));
 }
 
 /// dq and dk of a chunk and a key head: sums over its value heads, which left theirs in the workspace, in f16

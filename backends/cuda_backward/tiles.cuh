@@ -26,6 +26,7 @@ inline constexpr int kTokenTiles = kTokens / 8;
 /// permuted by the row's number, so that ldmatrix reads 8 rows without bank conflicts.
 template <int rows, int columns>
 struct Tile {
+  static constexpr int kRow = columns;  ///< numbers from one row to the next
   alignas(256) std::uint16_t at[rows * columns];
 
   __device__ static int index(int row, int column) {
@@ -50,11 +51,27 @@ using RowTile = Tile<kTokens, kHead>;  ///< tokens x channels (or values), as in
 using PairTile = Tile<kTokens, kTokens>;
 /// Rows without a swizzle, for inputs that are read one number at a time.
 struct PlainRows {
+  static constexpr int kRow = kHead;
   alignas(16) std::uint16_t at[kTokens * kHead];
 
   __device__ std::uint16_t* piece(int row, int column) { return at + row * kHead + column; }
 };
-using StateTile = Tile<kHead, kHead>;  ///< values x channels
+/// Rows of 128 numbers whose halves lie one after the other: rows of 128 bytes, as warpgroups read them.
+template <int rows>
+struct SplitTile {
+  using Half = Tile<rows, kHead / 2>;
+  static constexpr int kRow = Half::kRow;
+  Half halves[2];
+
+  __device__ std::uint16_t* piece(int row, int column) {
+    return halves[column / kRow].piece(row, column % kRow);
+  }
+  __device__ SharedAddress address(int row, int column, int lane_row, int lane_column) const {
+    return halves[column / kRow].address(row, column % kRow, lane_row, lane_column);
+  }
+};
+using SplitRows = SplitTile<kTokens>;  ///< tokens x values
+using StateTile = SplitTile<kHead>;    ///< values x channels
 
 // ---- Operands from shared memory. Products A B of 16 rows; right operands for 16 columns, two words for
 // each 8.
@@ -206,9 +223,9 @@ __device__ void copy_input(const Rows& rows, int head, int channel, int channels
 #pragma unroll
   for (int t = 0; t < kTokens; t += kStep, from += kStep * rows.token) {
     if (first + t < count) {
-      __pipeline_memcpy_async(to + t * columns, from, 16);
+      __pipeline_memcpy_async(to + t * To::kRow, from, 16);
     } else {
-      *reinterpret_cast<uint4*>(to + t * columns) = {0, 0, 0, 0};
+      *reinterpret_cast<uint4*>(to + t * To::kRow) = {0, 0, 0, 0};
     }
   }
 }
@@ -223,11 +240,21 @@ __device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& 
     if (first + at < count * columns) __pipeline_memcpy_async(to.at + first + at, from.at + first + at, 16);
   }
 }
+template <int threads, int rows>
+__device__ void copy_tile(const SplitTile<rows>& from, SplitTile<rows>& to, int count = rows) {
+  copy_tile<threads>(from.halves[0], to.halves[0], count);
+  copy_tile<threads>(from.halves[1], to.halves[1], count);
+}
 /// Zeros from row `first` on.
 template <int threads, int rows, int columns>
 __device__ void clear_rows(Tile<rows, columns>& tile, int first) {
   for (int at = first * columns + static_cast<int>(threadIdx.x) * 8; at < rows * columns; at += threads * 8)
     *reinterpret_cast<uint4*>(tile.at + at) = {0, 0, 0, 0};
+}
+template <int threads, int rows>
+__device__ void clear_rows(SplitTile<rows>& tile, int first) {
+  clear_rows<threads>(tile.halves[0], first);
+  clear_rows<threads>(tile.halves[1], first);
 }
 
 /// A tile to the workspace.

@@ -2,6 +2,7 @@
 
 #include "backends/cuda_backward/tiles.cuh"
 #include "fla/ops/common/cuda/memory_parts.h"
+#include "fla/ops/recurrence/cuda/backward/scales.cuh"
 #include "fla/ops/recurrence/cuda/pairs.cuh"
 
 /// The gradients of the delta rule in chunks of 64 tokens, on tensor cores, in f16 with sums in f32. With the
@@ -67,18 +68,9 @@ __device__ DType dtype_of(const Rows& rows) {
   return inputs == Inputs::bf16 ? DType::bf16 : rows.dtype;
 }
 
-/// A power of two that brings the largest number near 1/16, and its inverse: sums of f16 products then have
-/// room to grow by 2^20, and what is 2^-20 of the largest still counts.
-struct Scale {
-  float down, up;
-
-  __device__ explicit Scale(std::uint32_t largest) {
-    const int exponent = min(max(static_cast<int>(largest >> 23) - 127, -126), 122) + 4;
-    const auto power = [](int e) { return __uint_as_float(static_cast<std::uint32_t>(127 + e) << 23); };
-    const bool any = largest != 0;
-    down = any ? power(-exponent) : 1, up = any ? power(exponent) : 1;
-  }
-};
+/// The largest numbers become about 1/16: sums of f16 products then have room to grow by 2^20, and what is
+/// 2^-20 of the largest still counts.
+using Scale = cuda::Scale<4>;
 /// The largest numbers of a sequence and head, on their way.
 struct Largest {
   std::uint32_t values, gradients;

@@ -124,28 +124,43 @@ std::uint32_t pack_finite_f16(float x, float y) {
   return pack_f16(std::clamp(x, -kMost, kMost), std::clamp(y, -kMost, kMost));
 }
 
-void add_product(bool rows_are_k, int tiles, float (*d)[4], const uint4& a, std::uint64_t b) {
+namespace {
+
+/// Of an operand, as the hardware finds it: eight rows are 1024 bytes, and bits 7 to 9 of an address turn
+/// bits 4 to 6.
+float operand_number(bool rows_are_k, std::uint64_t operand, int k, int other) {
   const char* const begin = shared;
-  const std::uintptr_t from = b - shared_address(begin);
-  const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
+  const int row = rows_are_k ? k : other, column = rows_are_k ? other : k;
+  std::uintptr_t at = operand - shared_address(begin) +
+                      static_cast<std::uintptr_t>(row / 8 * 1024 + row % 8 * 128 + column * 2);
+  at ^= at >> 3 & 0x70;
+  return to_float(std::bit_cast<f16>(*reinterpret_cast<const std::uint16_t*>(begin + at)));
+}
+
+}  // namespace
+
+void left_numbers(const uint4& a, LeftNumbers& numbers) {
   const emulation::block::WarpExchange brought({a.x, a.y, a.z, a.w});
-  // As the hardware finds it: eight rows are 1024 bytes, and bits 7 to 9 of an address turn bits 4 to 6.
-  const auto number_of_b = [&](int k, int n) {
-    const int row = rows_are_k ? k : n, column = rows_are_k ? n : k;
-    std::uintptr_t at = from + static_cast<std::uintptr_t>(row / 8 * 1024 + row % 8 * 128 + column * 2);
-    at ^= at >> 3 & 0x70;
-    return to_float(std::bit_cast<f16>(*reinterpret_cast<const std::uint16_t*>(begin + at)));
-  };
-  const auto number_of_a = [&](int row, int k) {
-    const std::uint32_t word = brought[4 * (row % 8) + k % 8 / 2][row / 8 + k / 8 * 2];
-    return to_float(std::bit_cast<f16>(static_cast<std::uint16_t>(word >> k % 2 * 16)));
-  };
-  float of_a[2][16];
-  for (int k = 0; k < 16; ++k) of_a[0][k] = number_of_a(g, k), of_a[1][k] = number_of_a(g + 8, k);
+  const int g = emulation::block::lane() / 4;
+  for (int i = 0; i < 32; ++i) {
+    const int k = i % 16;
+    const std::uint32_t word = brought[4 * g + k % 8 / 2][i / 16 + k / 8 * 2];
+    numbers[i / 16][k] = to_float(std::bit_cast<f16>(static_cast<std::uint16_t>(word >> k % 2 * 16)));
+  }
+}
+void left_numbers(bool rows_are_k, std::uint64_t a, LeftNumbers& numbers) {
+  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + emulation::block::lane() / 4;
+  for (int i = 0; i < 32; ++i)
+    numbers[i / 16][i % 16] = operand_number(rows_are_k, a, i % 16, row + i / 16 * 8);
+}
+
+void add_product(int tiles, float (*d)[4], const LeftNumbers& a, bool rows_are_k, std::uint64_t b) {
+  const int p = emulation::block::lane() % 4;
   for (int tile = 0; tile < tiles; ++tile) {
     for (int i = 0; i < 4; ++i) {
       float sum = 0;
-      for (int k = 0; k < 16; ++k) sum += of_a[i / 2][k] * number_of_b(k, 8 * tile + 2 * p + i % 2);
+      for (int k = 0; k < 16; ++k)
+        sum += a[i / 2][k] * operand_number(rows_are_k, b, k, 8 * tile + 2 * p + i % 2);
       d[tile][i] += sum;
     }
   }

@@ -152,13 +152,16 @@ inline void forget(std::uint32_t&) {}
 
 // ---- wgmma.cuh: products happen at once, whatever is waited for
 
-template <class Tile>
-std::uint64_t product_operand(const Tile& tile) {
-  return shared_address(tile.at);
-}
 template <bool rows_are_k>
-std::uint64_t operand_from(std::uint64_t operand, int k) {
-  return operand + static_cast<std::uint64_t>(rows_are_k ? k * 128 : k * 2);
+struct Operand {
+  std::uint64_t at;
+  Operand from(int k, int other = 0) const {
+    return {at + static_cast<std::uint64_t>(rows_are_k ? k * 128 + other * 2 : k * 2 + other * 128)};
+  }
+};
+template <bool rows_are_k, class Tile>
+Operand<rows_are_k> operand(const Tile& tile) {
+  return {shared_address(tile.at)};
 }
 inline void begin_products() {}
 inline void end_products() {}
@@ -167,11 +170,27 @@ void wait_for_products() {}
 inline void show_to_products() {}
 template <class T>
 void keep(T&) {}
-void add_product(bool rows_are_k, int tiles, float (*d)[4], const uint4& a, std::uint64_t b);
-template <bool rows_are_k, bool add = true, int tiles>
-void add_product(float (&d)[tiles][4], const uint4& a, std::uint64_t b) {
+/// Of the lane's two rows of a left operand.
+using LeftNumbers = float[2][16];
+void left_numbers(const uint4& a, LeftNumbers& numbers);
+void left_numbers(bool rows_are_k, std::uint64_t a, LeftNumbers& numbers);
+void add_product(int tiles, float (*d)[4], const LeftNumbers& a, bool rows_are_k, std::uint64_t b);
+template <bool add = true, int tiles, bool rows_are_k>
+void add_product(float (&d)[tiles][4], const LeftNumbers& a, Operand<rows_are_k> b) {
   if (!add) std::fill(&d[0][0], &d[0][0] + 4 * tiles, 0.0f);
-  add_product(rows_are_k, tiles, d, a, b);
+  add_product(tiles, d, a, rows_are_k, b.at);
+}
+template <bool add = true, int tiles, bool rows_are_k>
+void add_product(float (&d)[tiles][4], const uint4& a, Operand<rows_are_k> b) {
+  LeftNumbers numbers;
+  left_numbers(a, numbers);
+  add_product<add>(d, numbers, b);
+}
+template <bool add = true, int tiles, bool a_rows_are_k, bool b_rows_are_k>
+void add_product(float (&d)[tiles][4], Operand<a_rows_are_k> a, Operand<b_rows_are_k> b) {
+  LeftNumbers numbers;
+  left_numbers(a_rows_are_k, a.at, numbers);
+  add_product<add>(d, numbers, b);
 }
 
 inline constexpr std::size_t kSharedBytes = 227 * 1024;  ///< of a block on sm_90

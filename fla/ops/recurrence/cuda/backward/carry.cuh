@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
   const int lane = threadIdx.x % 32, slab = threadIdx.x / 32 % kCarrySlabs,
             part = threadIdx.x / (32 * kCarrySlabs);
   const int g = lane / 4, p = lane % 4, first_key = part * 64, slab_value = slab * 16;
-  const float2 scale = workspace.scales[n * call.HV + head];
+  const Scale<> scale = workspace.scale(call, n, head);
 
   // Element i of a fragment, as in chunk_state.cuh: neighbouring values in rows g and g + 8.
   const auto column = [&](int i) { return 2 * p + i % 2; };
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
     float elements[4 * kKeyTiles];
     load_state(kBack ? back.dht : call.initial_state, n, head, key, value, in_state, elements);
 #pragma unroll
-    for (int i = 0; i < 4 * kKeyTiles; ++i) s[i / 4][i % 4] = kBack ? scale.x * elements[i] : elements[i];
+    for (int i = 0; i < 4 * kKeyTiles; ++i) s[i / 4][i % 4] = kBack ? scale.down * elements[i] : elements[i];
   } else {
     with_state(kBack ? carried(window) : kept(window), load_from);
   }
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
   const auto store_outside = [&] {  // the gradient of the initial state
     float elements[4 * kKeyTiles];
 #pragma unroll
-    for (int i = 0; i < 4 * kKeyTiles; ++i) elements[i] = scale.y * s[i / 4][i % 4];
+    for (int i = 0; i < 4 * kKeyTiles; ++i) elements[i] = scale.up * s[i / 4][i % 4];
     store_state(back.dinitial_state, n, head, key, value, in_state, elements);
   };
   if (empty) return store_outside();
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
 
   for (std::int64_t i = 0; i < chunks; ++i) {
     const std::int64_t at = chunk_at(i);
-    held.put(rows.dtype, kBack ? scale.x : 1, memory.values);
+    held.put(rows.dtype, kBack ? scale.down : 1, memory.values);
     if (!kBack && workspace.values > call.V && block_value + HeldValues<Memory>::value() == call.V) {
       // The value that adds up keys is 1 for every token.
       for (int r = 0; r < HeldValues<Memory>::kEach; ++r) {
@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
         store(back.dv.data, back.dv.dtype,
               range.batch * back.dv.batch + (range.first + t) * back.dv.token + head * back.dv.head +
                   value(j) * back.dv.channel,
-              scale.y * w[j / 4][j % 4]);
+              scale.up * w[j / 4][j % 4]);
       }
     }
     if constexpr (kBack) {

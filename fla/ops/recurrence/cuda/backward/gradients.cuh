@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   const int head = chunk.head, VP = workspace.VP;
   auto& operators = workspace.operators[blockIdx.x];
-  const float2 scale = workspace.scales[chunk.n * call.HV + head];
+  const Scale<> scale = workspace.scale(call, chunk.n, head);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, p = lane % 4;
   if (const int own = threadIdx.x; own < C) memory.beta[own] = operators.beta[own];
 
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kThreads)
       const bool there = t < chunk.count && v0 + v < workspace.values;
       const std::int64_t at = chunk.batch * rows.batch + (chunk.first + t) * rows.token + head * rows.head +
                               (v0 + v) * rows.channel;
-      memory.values.E[to] = there ? scale.x * load(rows.data, rows.dtype, at) : 0;
+      memory.values.E[to] = there ? scale.down * load(rows.data, rows.dtype, at) : 0;
       memory.values.U[to] = workspace.U[rows_at + t * VP + v0 + v];
       if constexpr (kDelta) memory.values.dY[to] = workspace.dY[rows_at + t * VP + v0 + v];
     }
@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(kThreads)
       const int t = r * kWarps + warp;
       float gradient = reduce(dbeta[r]);
       if (lane != 0 || t >= chunk.count) continue;
-      gradient = scale.y * (gradient + memory.dbeta[t]);
+      gradient = scale.up * (gradient + memory.dbeta[t]);
       const auto at = [&](const Rows& rows) {
         return chunk.batch * rows.batch + (chunk.first + t) * rows.token + head * rows.head;
       };
@@ -339,7 +339,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
       for (int t = 0; t < count; ++t) {
         const float gradient =
-            go_through_gate(call, gate(t, channel), scale.y * column[t * kRow<KP>], rate, bias, sums);
+            go_through_gate(call, gate(t, channel), scale.up * column[t * kRow<KP>], rate, bias, sums);
         if (back.dg.data) store(back.dg.data, back.dg.dtype, gate_at(back.dg, t, channel), gradient);
       }
       parts[channel] = sums.offset, parts[KP + channel] = sums.rate;
@@ -361,7 +361,7 @@ __global__ void __launch_bounds__(kThreads)
     GateSums sums;
     if (t < chunk.count) {
       const float gradient =
-          go_through_gate(call, gate(t, 0), scale.y * sum, rate, gate_bias(call, head, 0), sums);
+          go_through_gate(call, gate(t, 0), scale.up * sum, rate, gate_bias(call, head, 0), sums);
       if (back.dg.data) store(back.dg.data, back.dg.dtype, gate_at(back.dg, t, 0), gradient);
     }
     memory.token_sums[0][t] = sums.offset, memory.token_sums[1][t] = sums.rate;

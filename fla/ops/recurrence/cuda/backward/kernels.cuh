@@ -22,7 +22,10 @@ class BackwardLaunches {
   cudaError_t run() {
     const std::int64_t all = chunk_places<Workspace::C>(call_);
     const std::int64_t windows = std::max<std::int64_t>(1, Workspace::windows(all, workspace_.places));
-    launch<find_scales<KP, rule>>(call_.N * call_.HV, kThreads, back_, workspace_);
+    const std::int64_t heads = call_.N * call_.HV;
+    launch<clear<kThreads>>((heads + kThreads - 1) / kThreads, kThreads, workspace_.largest, heads);
+    launch<find_largest<KP, rule>>(all * call_.HV + (back_.dht.data ? heads : 0), kThreads, back_, workspace_,
+                                   all);
     for (std::int64_t window = 0; needs_states() && window < windows - 1; ++window) {
       prepare(window, all);
       go_forward(false);

@@ -47,7 +47,7 @@ class LowRankBlock {
         n_(blockIdx.x / workspace.shares / back.call.HV),
         sequence_(sequence_of(call_, n_)),
         span_(call_, workspace, sequence_, n_),
-        scale_(workspace.scales[n_ * call_.HV + head_]),
+        scale_(workspace.scale(call_, n_, head_)),
         loader_(call_, head_) {}
 
   __device__ void go_forward(bool keep) {
@@ -70,7 +70,7 @@ class LowRankBlock {
     if (span_.begin >= span_.end && !empty) return;
     State ds;
     if (span_.end == span_.count)
-      load_outside(back_.dht, scale_.x, ds);
+      load_outside(back_.dht, scale_.down, ds);
     else
       load(carried(window()), ds);
     for (std::int64_t i = span_.end - 1; i >= span_.begin; --i) {
@@ -89,7 +89,7 @@ class LowRankBlock {
     for_all([&](int c, int j, int channel, int value) {
       if (!back_.dinitial_state.data || channel >= call_.K || value >= call_.V) return;
       cuda::store(back_.dinitial_state.data, back_.dinitial_state.dtype,
-                  at(back_.dinitial_state, channel, value), scale_.y * ds[c][j]);
+                  at(back_.dinitial_state, channel, value), scale_.up * ds[c][j]);
     });
   }
 
@@ -165,7 +165,7 @@ class LowRankBlock {
             range.batch * rows.batch + (t0 + t) * rows.token + head_ * rows.head + value * rows.channel);
       };
       memory_.v[t][i % kValues] = element(call_.v);
-      memory_.E[t][i % kValues] = scale_.x * element(back_.do_);
+      memory_.E[t][i % kValues] = scale_.down * element(back_.do_);
     }
     __syncthreads();
     return range.count;
@@ -245,7 +245,7 @@ class LowRankBlock {
       cuda::store(rows.data, rows.dtype,
                   sequence_.batch * rows.batch + token * rows.token + head_ * rows.head +
                       (share_ * kValues + j) * rows.channel,
-                  scale_.y * sum_of(sums[1], j));
+                  scale_.up * sum_of(sums[1], j));
     }
   }
 
@@ -257,7 +257,7 @@ class LowRankBlock {
   std::int64_t n_;
   Sequence sequence_;
   ChunkSpan span_;
-  float2 scale_;
+  Scale<> scale_;
   TokenLoader<C, KP, Decays::plain> loader_;
   int turn_ = 0;
 };

@@ -8,43 +8,29 @@
 /// tokens.
 namespace fla::cuda {
 
-/// The upstream gradients' scale of a head of a sequence: a power of two that makes the largest about 1, so
-/// that results scale exactly with what comes in.
+/// The largest upstream gradients of heads. A block has a chunk and head of E, or behind those a sequence and
+/// head of dht.
 template <int KP, Rule rule>
 __global__ void __launch_bounds__(kThreads)
-    find_scales(const __grid_constant__ BackwardCall back,
-                const __grid_constant__ BackwardWorkspace<KP, rule> workspace) {
-  __shared__ float largest[kWarps];
+    find_largest(const __grid_constant__ BackwardCall back,
+                 const __grid_constant__ BackwardWorkspace<KP, rule> workspace, std::int64_t places) {
   const RecurrenceCall& call = back.call;
-  const int head = static_cast<int>(blockIdx.x % call.HV);
-  const std::int64_t n = blockIdx.x / call.HV;
-  const Sequence sequence = sequence_of(call, n);
-  float most = 0;
+  if (const std::int64_t item = blockIdx.x - places * call.HV; item >= 0) {
+    const int head = static_cast<int>(item % call.HV);
+    return add_largest(largest_of_state<kThreads>(call, back.dht, item / call.HV, head),
+                       workspace.largest + item);
+  }
+  const ChunkOfBlock<BackwardWorkspace<KP, rule>::C> chunk(call, call.HV);
   const Rows& rows = back.do_;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  float most = 0;
 #pragma unroll 4
-  for (std::int64_t t = sequence.begin + warp; t < sequence.end; t += kWarps) {
-    const std::int64_t at = sequence.batch * rows.batch + t * rows.token + head * rows.head;
-    for (int v = lane; v < workspace.values; v += 32)
-      most = fmaxf(most, fabsf(load(rows.data, rows.dtype, at + v * rows.channel)));
+  for (int t = threadIdx.x / 32; t < chunk.count; t += kWarps) {
+    const std::int64_t at =
+        chunk.batch * rows.batch + (chunk.first + t) * rows.token + chunk.head * rows.head;
+    for (int v = static_cast<int>(threadIdx.x) % 32; v < workspace.values; v += 32)
+      see(most, load(rows.data, rows.dtype, at + v * rows.channel));
   }
-  if (back.dht.data) {
-    for (int i = threadIdx.x; i < call.K * call.V; i += kThreads) {
-      const std::int64_t at =
-          back.dht.offset(n, head) + i / call.V * back.dht.key + i % call.V * back.dht.value;
-      most = fmaxf(most, fabsf(load(back.dht.data, back.dht.dtype, at)));
-    }
-  }
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, mask));
-  if (lane == 0) largest[warp] = most;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (const float x : largest) most = fmaxf(most, x);
-  // The exponent's bits alone; both powers are normal numbers.
-  const int exponent = min(max(static_cast<int>(__float_as_uint(most) >> 23) - 127, -126), 126);
-  const auto power = [](int e) { return __uint_as_float(static_cast<std::uint32_t>(127 + e) << 23); };
-  workspace.scales[blockIdx.x] = most == 0 ? float2{1, 1} : float2{power(-exponent), power(exponent)};
+  if (chunk.count > 0) add_largest(most, workspace.largest + chunk.n * call.HV + chunk.head);
 }
 
 /// One gradient of a key head's rows: where value heads' rows are in the workspace, and where it goes.
@@ -73,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
     float x[kEach] = {};
     for (int i = 0; i < group; ++i) {
       const int head = chunk.head * group + i;
-      const float up = workspace.scales[chunk.n * call.HV + head].y * gradient.factor;
+      const float up = workspace.scale(call, chunk.n, head).up * gradient.factor;
       const float* from =
           gradient.from + workspace.at(call, chunk.place, head) * gradient.head + t * KP + lane;
       for (int share = 0; share < workspace.shares; ++share, from += gradient.share) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fla/ops/common/cuda/memory_parts.h"
+#include "fla/ops/recurrence/cuda/backward/scales.cuh"
 #include "fla/ops/recurrence/cuda/chunk.cuh"
 
 /// The gradients of the chunked form (chunk.cuh). With E = dO, dS' the gradient of the state that a chunk
@@ -20,7 +21,7 @@
 /// The chunks of a call are processed in windows. Only the state at each window's start is kept for the whole
 /// call; everything else is the memory of one window. The kernels of a call:
 ///
-///     find_scales                    scales of the upstream gradients (rows.cuh)
+///     clear, find_largest            the largest upstream gradients, which scales follow (rows.cuh)
 ///     for each window but the last:
 ///         chunk_prepare              the operators of its chunks
 ///         carry, forward             the state through them (carry.cuh)
@@ -69,7 +70,7 @@ struct BackwardOperators<KP, Rule::low_rank> {
 template <int KP>
 inline constexpr int kShareValues = 4096 / KP;
 
-/// The memory of a call, and the window that a kernel works on. `scales`, `sums`, `kept` and `carried` last
+/// The memory of a call, and the window that a kernel works on. `largest`, `sums`, `kept` and `carried` last
 /// for the call, the rest for one window.
 template <int KP, Rule rule>
 struct BackwardWorkspace {
@@ -81,7 +82,7 @@ struct BackwardWorkspace {
   int values;                      ///< V, and one more with normalize: the sums of keys
   int VP;                          ///< values, as a multiple of 32
   int shares;                      ///< operators of a chunk and value head
-  float2* scales;                  ///< [N][HV], the power of two and its inverse
+  std::uint32_t* largest;          ///< [N][HV], bits of absolute values: of E and dht
   double* sums;          ///< [HV][2][KP], over tokens: gradients of gates' offsets, and of their rates
   float* parts;          ///< [place][HV][2][KP], of `sums`
   Operators* operators;  ///< [place][HV][shares]
@@ -91,6 +92,9 @@ struct BackwardWorkspace {
   float* kept;           ///< [window][HV][KP][VP], the states that go into windows
   float* carried;        ///< [2][HV][KP][VP], the gradients of states that come out of them
 
+  __device__ Scale<> scale(const RecurrenceCall& call, std::int64_t n, int head) const {
+    return Scale<>(largest[n * call.HV + head]);
+  }
   __device__ std::int64_t window() const { return first / places; }
   static std::int64_t windows(std::int64_t all, std::int64_t places) { return (all + places - 1) / places; }
 
@@ -111,7 +115,7 @@ struct BackwardWorkspace {
     shares = kLowRank ? (VP + kShareValues<KP> - 1) / kShareValues<KP> : 1;
     MemoryParts cut{memory};
     const std::int64_t chunks = places * call.HV, state_size = std::int64_t{KP} * VP;
-    cut.next(scales, call.N * call.HV);
+    cut.next(largest, call.N * call.HV);
     cut.next(sums, std::int64_t{2} * call.HV * KP);
     cut.next(parts, 2 * chunks * KP);
     cut.next(operators, chunks * shares);
