@@ -38,6 +38,28 @@ struct CarryMemory {
   SplitTile<kCarryValues> S[2];  ///< for the workspace
 };
 
+/// The sequence with this rank by length: the longest ones begin first, so that none is left alone at the
+/// end. All threads of a block call this.
+__device__ inline std::int64_t longest_first(const RecurrenceCall& call, std::int64_t rank) {
+  if (call.N == 1 || call.N > kCarryThreads || !call.cu_seqlens.data) return rank;
+  __shared__ std::int64_t lengths[kCarryThreads];
+  __shared__ int chosen;
+  const int own = threadIdx.x;
+  if (own < call.N) {
+    const Sequence sequence = sequence_of(call, own);
+    lengths[own] = sequence.end - sequence.begin;
+  }
+  __syncthreads();
+  if (own < call.N) {
+    int before = 0;
+    for (int n = 0; n < call.N; ++n)
+      before += lengths[n] > lengths[own] || (lengths[n] == lengths[own] && n < own) ? 1 : 0;
+    if (before == rank) chosen = own;
+  }
+  __syncthreads();
+  return chosen;
+}
+
 template <Direction direction>
 __device__ void carry_block(const BackwardCall& back, const BackwardMemory& workspace, unsigned block,
                             CarryMemory<direction>& memory) {
@@ -47,7 +69,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
   const int blocks = call.V / kCarryValues;
   const int block_value = static_cast<int>(block) % blocks * kCarryValues;
   const int head = static_cast<int>(block / blocks % call.HV);
-  const std::int64_t n = block / blocks / call.HV;
+  const std::int64_t n = longest_first(call, block / blocks / call.HV);
   const Sequence sequence = sequence_of(call, n);
   const int count = static_cast<int>((sequence.end - sequence.begin + kTokens - 1) / kTokens);
   const std::int64_t first_place = chunk_place<kTokens>(call, sequence, n, 0);
@@ -144,45 +166,58 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       a[tile / 2] = kept.left(tile / 2);
     }
     Slice<kTokens / 8> y;
+    Slice<kTiles> change;
     const auto A = operand<true>(stage.A);
     begin_products();
     add_product<false>(y, a[0], A);
 #pragma unroll
     for (int k = 16; k < kHead; k += 16) add_product(y, a[k / 16], A.from(k));
     end_products();
-    wait_for_products<0>();
+    uint4 given[kTokens / 16];
+#pragma unroll
+    for (int t = 0; t < kTokens / 16; ++t) given[t] = left_of_transposed(stage.rows, row, 16 * t);
+    if constexpr (kBack) {  // what does not need Y, meanwhile
+#pragma unroll
+      for (int t = 0; t < kTokens / 16; ++t) {
+        const auto scaled = [&](std::uint32_t word) {
+          const float2 x = unpack(word, rows.dtype);
+          return pack_f16(factor * x.x, factor * x.y);
+        };
+        given[t] = {scaled(given[t].x), scaled(given[t].y), scaled(given[t].z), scaled(given[t].w)};
+      }
+      const auto Q = operand<false>(stage.Q);
+      keep(given);
+      begin_products();
+      add_product<false>(change, given[0], Q);
+#pragma unroll
+      for (int t = 16; t < kTokens; t += 16) add_product(change, given[t / 16], Q.from(t));
+      end_products();
+    }
+    wait_for_products<kBack ? 1 : 0>();
     keep(y), keep(a);
-    uint4 Y[kTokens / 16], E[kTokens / 16];
+    uint4 Y[kTokens / 16];
 #pragma unroll
     for (int t = 0; t < kTokens / 16; ++t) {
-      const uint4 given = left_of_transposed(stage.rows, row, 16 * t);
-      const std::uint32_t words[4] = {given.x, given.y, given.z, given.w};
-      std::uint32_t of_Y[4], of_E[4];
+      const std::uint32_t words[4] = {given[t].x, given[t].y, given[t].z, given[t].w};
+      std::uint32_t of_Y[4];
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
         const float(&own)[4] = y[2 * t + m / 2];
-        const float2 pair = unpack(words[m], rows.dtype);
-        const float x = factor * pair.x, next = factor * pair.y;
-        of_E[m] = pack_f16(x, next);
-        of_Y[m] = pack_finite_f16((kBack ? 0 : x) - own[m % 2 * 2], (kBack ? 0 : next) - own[m % 2 * 2 + 1]);
+        const float2 pair = kBack ? float2{0, 0} : unpack(words[m], rows.dtype);
+        of_Y[m] = pack_finite_f16(factor * pair.x - own[m % 2 * 2], factor * pair.y - own[m % 2 * 2 + 1]);
       }
-      Y[t] = {of_Y[0], of_Y[1], of_Y[2], of_Y[3]}, E[t] = {of_E[0], of_E[1], of_E[2], of_E[3]};
+      Y[t] = {of_Y[0], of_Y[1], of_Y[2], of_Y[3]};
     }
-    Slice<kTiles> change;
     const auto B = operand<false>(stage.B);
+    keep(Y);
     begin_products();
-    add_product<false>(change, Y[0], B);
+    add_product<kBack>(change, Y[0], B);
 #pragma unroll
     for (int t = 16; t < kTokens; t += 16) add_product(change, Y[t / 16], B.from(t));
-    if constexpr (kBack) {
-      const auto Q = operand<false>(stage.Q);
-#pragma unroll
-      for (int t = 0; t < kTokens; t += 16) add_product(change, E[t / 16], Q.from(t));
-    }
     end_products();
     wait_for_products<0>();
     keep(change), keep(Y);
-    if constexpr (kBack) keep(E);
+    if constexpr (kBack) keep(given);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       const float2 gamma = pair_of(0, tile), first = kBack ? pair_of(1, tile) : float2{1, 1};

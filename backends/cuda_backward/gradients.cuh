@@ -81,6 +81,7 @@ struct GradientMemory {
   PlainRows raw_gates;
   KeyNorms norms;
   float beta_slopes[kTokens];  ///< what gradients of beta are multiplied by
+  float2 up;                   ///< Scales::up()
   float whole[2][kHead];       ///< the part of dg that all tokens of the chunk share, by halves
   union {
     float beta_sums[kHead / 16][kTokens];  ///< dY_i D_i over a warp's values
@@ -382,11 +383,11 @@ __device__ void blocks_of_8(Tile&& tile, Row&& row, Column&& column, std::uint32
   blocks[0] = words.x, blocks[1] = words.y, blocks[2] = words.z, blocks[3] = words.w;
 }
 
-/// The pairs of an 8 x 8 block, in tiles `earlier` and `later` of the warp. Of the right operands that count
-/// which belong to the level.
-__device__ inline void add_block_of_8(int earlier, int later, std::uint32_t dM, std::uint32_t dN,
-                                      std::uint32_t dMt, std::uint32_t dNt, const HalfPacked& f,
-                                      const HalfPacked& q, const HalfPacked& k, KeyGradients<true>& d) {
+/// The pairs of an 8 x 8 block: of tile `earlier` of the warp with the next one.
+__device__ inline void add_block_of_8(int earlier, std::uint32_t dM, std::uint32_t dN, std::uint32_t dMt,
+                                      std::uint32_t dNt, const HalfPacked& f, const HalfPacked& q,
+                                      const HalfPacked& k, KeyGradients<true>& d) {
+  const int later = earlier + 1;
   Fragment x = {}, y = {}, z = {};
   mma_f16(x, k.at[earlier][0], k.at[earlier][1], dM);
   mma_f16(y, k.at[earlier][0], k.at[earlier][1], dN);
@@ -408,11 +409,11 @@ __device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGr
   blocks_of_8<true>(tile, row, column, back);
   blocks_of_8<false>(tile, row, column, front);
 #pragma unroll
-  for (int m = 0; m < 2; ++m)
-    add_block_of_8(2 * m, 2 * m + 1, back[m], back[m + 2], front[m], front[m + 2], f, q, k, d);
+  for (int m = 0; m < 2; ++m) add_block_of_8(2 * m, back[m], back[m + 2], front[m], front[m + 2], f, q, k, d);
 }
 
-/// Levels 4 and 2, in a loop: the four blocks on the diagonal.
+/// Levels 4 and 2, in a loop: the four blocks on the diagonal. A lane's two tokens are both earlier ones of
+/// the level or both later ones, so that one sum has what dk gets of either side.
 template <class Keys>
 __device__ void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
@@ -437,10 +438,18 @@ __device__ void add_small_levels(const GradientMemory& memory, const Keys& keys,
     blocks_of_8<true>([&](int) -> const PairTile& { return memory.dN; }, at, at, dN);
     blocks_of_8<false>([&](int) -> const PairTile& { return memory.dM; }, at, at, dMt);
     blocks_of_8<false>([&](int) -> const PairTile& { return memory.dN; }, at, at, dNt);
+    const std::uint32_t signs = 2 * p & half ? 0 : 0x80008000u;
 #pragma unroll
-    for (int m = 0; m < 4; ++m)
-      add_block_of_8(m, m, back_own ? dM[m] : 0, back_own ? dN[m] : 0, front_own ? dMt[m] : 0,
-                     front_own ? dNt[m] : 0, f, q, k, d);
+    for (int m = 0; m < 4; ++m) {
+      Fragment x = {}, y = {};
+      mma_f16(x, k.at[m][0], k.at[m][1], back_own ? dM[m] : 0);
+      mma_f16(y, k.at[m][0], k.at[m][1], back_own ? dN[m] : 0);
+      mma_f16(y, q.at[m][0], q.at[m][1], front_own ? dMt[m] : 0);
+      mma_f16(y, k.at[m][0], k.at[m][1], front_own ? dNt[m] : 0);
+      const std::uint32_t signed_k[2] = {k.at[m][0] ^ signs, k.at[m][1] ^ signs};
+      add_scaled<1>(d.dq[m], d.terms[m], f.at[m], q.at[m], x);
+      add_scaled<1>(d.dk[m], d.terms[m], f.at[m], signed_k, y);
+    }
   }
 }
 
@@ -706,22 +715,22 @@ __device__ void put_key_sums(GradientMemory& memory, const Keys& keys, const Key
 /// share keys leave their part in f16, and scaled.
 template <class Keys>
 __device__ void put_keys(const GradientMemory& memory, const Keys& keys, bool shared_keys, int which,
-                         const HalfPacked& own, const HalfSlice& dy, const Rows& rows, const Scales& scales,
-                         KeyTile& tile) {
+                         const HalfPacked& own, const HalfSlice& dy, const Rows& rows, KeyTile& tile) {
   if (!rows.data) return;
   const int p = threadIdx.x % 4;
   const bool narrow = shared_keys || rows.dtype == DType::f16;
-  const float up = shared_keys ? 1 : scales.gradients.up, and_up = shared_keys ? 1 : scales.values.up;
+  const float2 up = shared_keys ? float2{1, 1} : memory.up;
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
     const int t = (keys.first | 8 * n) + 2 * p;
-    const float2 norm = *reinterpret_cast<const float2*>(memory.norms[which] + t),
+    const float2 inverse = *reinterpret_cast<const float2*>(memory.norms[which] + t),
+                 norm{up.y * inverse.x, up.y * inverse.y},
                  sum = *reinterpret_cast<const float2*>(memory.by_token[which] + t);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float2 y = unpack_f16(own.at[n][r]);
-      const float x0 = norm.x * (dy[n][2 * r] - y.x * sum.x) * up * and_up,
-                  x1 = norm.y * (dy[n][2 * r + 1] - y.y * sum.y) * up * and_up;
+      const float x0 = norm.x * (dy[n][2 * r] - y.x * sum.x) * up.x,
+                  x1 = norm.y * (dy[n][2 * r + 1] - y.y * sum.y) * up.x;
       word_of(tile, keys.channel, keys.first, n, r) = narrow ? pack_f16(x0, x1) : pack_bf16(x0, x1);
     }
   }
@@ -798,14 +807,14 @@ __device__ inline void store_gates(const Rows& rows, int head, int K, const Toke
 /// chunk and head. All threads do meanwhile() after a barrier.
 template <bool by_channel, Inputs inputs, class Meanwhile>
 __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory, int head,
-                               const TokenRange& range, const Scales& scales, float* parts,
-                               Meanwhile&& meanwhile) {
+                               const TokenRange& range, float* parts, Meanwhile&& meanwhile) {
   const RecurrenceCall& call = back.call;
   const float rate = gate_rate(call, head);
   const auto at = [&](const Rows& rows, int t, int c) {
     return range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head + c * rows.channel;
   };
-  const auto scaled = [&](float x) { return x * scales.gradients.up * scales.values.up; };
+  const float2 up = memory.up;
+  const auto scaled = [&](float x) { return x * up.x * up.y; };
   if constexpr (by_channel) {
     using Part = ChannelPart<kGradientThreads>;
     const Part own;
@@ -822,11 +831,11 @@ __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory,
     for (int part = Part::kParts - 1; part > own.part; --part) others += memory.totals[part][own.channel];
     GateSums sums;
     if (call.gate == Gate::bounded) {  // the usual gate, in few instructions
-      const float slope = call.lower_bound * rate;
+      const float slope = call.lower_bound * rate * up.y;
 #pragma unroll
       for (int t = 0; t < Part::kOwn; ++t) {
         const float in = gates[t] + bias,
-                    x = scaled(terms[t] + others) * slope * fast_sigmoid_slope(rate * in);
+                    x = up.x * (terms[t] + others) * slope * fast_sigmoid_slope(rate * in);
         place[t * kSliceRow] = x;
         const float counted = t < gates.count ? x : 0;
         sums.offset += counted;
@@ -926,6 +935,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
     memory.beta_slopes[t] =
         call.beta_sigmoid ? (call.neg_eigval ? 2.0f : 1.0f) * sigmoid_slope(beta.raw(call)) : 1;
   const Scales scales(largest);
+  if (threadIdx.x == 0) memory.up = scales.up();
   __pipeline_wait_prior(0);
   if (call.V < kHead) {  // carry has not written these
     clear_rows<kGradientThreads>(memory.S, call.V);
@@ -963,17 +973,18 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   if (const int t = static_cast<int>(threadIdx.x) - kGradientThreads / 2;
       t >= 0 && t < range.count && back.dbeta.data) {
     const Rows& rows = back.dbeta;
+    const float2 up = memory.up;
     store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
-          token_sum(memory.beta_sums, t) * scales.gradients.up * scales.values.up * memory.beta_slopes[t]);
+          token_sum(memory.beta_sums, t) * up.x * up.y * memory.beta_slopes[t]);
   }
   if constexpr (by_channel) put(d.terms, memory.terms, keys);
   store_values(back.dv, head, call.V, range, memory.dV, scales.gradients.up);
   __syncthreads();
   const bool shared_keys = call.group > 1;
   keys.take_again(memory.q, memory.k);
-  put_keys(memory, keys, shared_keys, 0, keys.q, d.dq, back.dq, scales, memory.dq);
-  put_keys(memory, keys, shared_keys, 1, keys.k, d.dk, back.dk, scales, memory.dk);
-  gate_gradients<by_channel, inputs>(back, memory, head, range, scales, parts, [&] {
+  put_keys(memory, keys, shared_keys, 0, keys.q, d.dq, back.dq, memory.dq);
+  put_keys(memory, keys, shared_keys, 1, keys.k, d.dk, back.dk, memory.dk);
+  gate_gradients<by_channel, inputs>(back, memory, head, range, parts, [&] {
     store_keys(call, back.dq, head, range, memory.dq, own.Kt);
     store_keys(call, back.dk, head, range, memory.dk, own.Qh);
   });

@@ -30,14 +30,18 @@ __device__ void find_largest_of_rows(const BackwardCall& back, const BackwardMem
   }
 #pragma unroll
   for (int which = 0; which < 2; ++which) {
-    float most = 0;
+    const DType dtype = dtype_of<inputs>(which ? back.do_ : call.v);
+    std::uint32_t pair = 0;
 #pragma unroll
     for (const uint4& each : words[which]) {
       for (const std::uint32_t word : {each.x, each.y, each.z, each.w}) {
-        const float2 x = unpack(word, dtype_of<inputs>(which ? back.do_ : call.v));
-        see(most, x.x), see(most, x.y);
+        const std::uint32_t absolute = word & 0x7fff7fffu;
+        pair = dtype == DType::f16 ? larger_f16(pair, absolute) : larger_bf16(pair, absolute);
       }
     }
+    const float2 two = unpack(pair, dtype);
+    float most = 0;
+    see(most, two.x), see(most, two.y);
     if (which) most *= fabsf(call.scale);
     add_largest(most, largest_of(call, workspace, which, chunk.n, chunk.head));
   }

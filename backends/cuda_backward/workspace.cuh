@@ -83,6 +83,14 @@ struct Scales {
   Scale values, gradients;
 
   __device__ explicit Scales(const Largest& largest) : values(largest.values), gradients(largest.gradients) {}
+  /// Two powers whose product is that of both `up`, which may be beyond f32: the second is 1 but for
+  /// extremes.
+  __device__ float2 up() const {
+    const auto exponent = [](float power) { return static_cast<int>(__float_as_uint(power) >> 23) - 127; };
+    const auto power = [](int e) { return __uint_as_float(static_cast<std::uint32_t>(127 + e) << 23); };
+    const int all = exponent(values.up) + exponent(gradients.up), most = min(max(all, -100), 100);
+    return {power(most), power(min(max(all - most, -126), 126))};
+  }
   __device__ Scales(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
       : Scales(Largest(call, memory, n, head)) {}
 };

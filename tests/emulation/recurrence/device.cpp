@@ -66,6 +66,14 @@ std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y) {
   const float2 a = unpack_f16(x), b = unpack_f16(y);
   return pack_f16(a.x * b.x, a.y * b.y);
 }
+std::uint32_t larger_f16(std::uint32_t x, std::uint32_t y) {
+  const float2 a = unpack_f16(x), b = unpack_f16(y);
+  return pack_f16(std::fmax(a.x, b.x), std::fmax(a.y, b.y));
+}
+std::uint32_t larger_bf16(std::uint32_t x, std::uint32_t y) {
+  const float2 a = unpack_bf16(x), b = unpack_bf16(y);
+  return pack_bf16(std::fmax(a.x, b.x), std::fmax(a.y, b.y));
+}
 
 template <class T>
 void mma(float (&d)[4], const emulation::block::WarpExchange& brought) {

@@ -140,6 +140,8 @@ std::uint32_t pack_bf16(float x, float y);
 float2 unpack_f16(std::uint32_t word);
 float2 unpack_bf16(std::uint32_t word);
 std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y);
+std::uint32_t larger_f16(std::uint32_t x, std::uint32_t y);
+std::uint32_t larger_bf16(std::uint32_t x, std::uint32_t y);
 
 inline float exp2_approximately(float x) {
   const float y = std::exp2(x);

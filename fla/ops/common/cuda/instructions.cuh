@@ -104,6 +104,17 @@ __device__ inline std::uint32_t multiply_f16(std::uint32_t x, std::uint32_t y) {
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
   return product;
 }
+/// The larger numbers of two pairs; one that is not a number is left out.
+__device__ inline std::uint32_t larger_f16(std::uint32_t x, std::uint32_t y) {
+  std::uint32_t larger;
+  asm("max.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(x), "r"(y));
+  return larger;
+}
+__device__ inline std::uint32_t larger_bf16(std::uint32_t x, std::uint32_t y) {
+  std::uint32_t larger;
+  asm("max.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(x), "r"(y));
+  return larger;
+}
 
 /// 2^x; what underflows is 0.
 __device__ inline float exp2_approximately(float x) {

@@ -2,6 +2,7 @@
 
 #include "fla/ops/common/cuda/copies.cuh"
 #include "fla/ops/common/cuda/mma.cuh"
+#include "fla/ops/recurrence/cuda/backward/held_values.cuh"
 #include "fla/ops/recurrence/cuda/backward/workspace.cuh"
 #include "fla/ops/recurrence/cuda/pairs.cuh"
 
@@ -42,33 +43,6 @@ struct CarryMemory {
   Maybe<kDelta, Pairs> X;
   alignas(16) float gamma[KP], beta[C], values[C * kValueRow];  // V or E
   Maybe<kDelta || kBack, float[kCarrySlabs][kParts][C / 8][4][32]> sums;
-};
-
-/// Rows of values of a chunk: fetched ahead into registers, put into shared memory when there is room.
-template <class Memory>
-struct HeldValues {
-  static constexpr int kEach = Memory::C * kCarryValues / Memory::kThreads;
-  std::uint32_t bits[kEach];
-
-  __device__ static int token(int r) {
-    return (r * Memory::kThreads + static_cast<int>(threadIdx.x)) / kCarryValues;
-  }
-  __device__ static int value() { return static_cast<int>(threadIdx.x) % kCarryValues; }
-
-  __device__ void fetch(const Rows& rows, int head, int first_value, int values, const TokenRange& range) {
-#pragma unroll
-    for (int r = 0; r < kEach; ++r) {
-      const bool there = token(r) < range.count && first_value + value() < values;
-      const std::int64_t at = range.batch * rows.batch + (range.first + token(r)) * rows.token +
-                              head * rows.head + (first_value + value()) * rows.channel;
-      bits[r] = there ? load_bits(rows.data, is_16_bit(rows.dtype), at) : 0;
-    }
-  }
-  __device__ void put(DType dtype, float factor, float* tile) const {
-#pragma unroll
-    for (int r = 0; r < kEach; ++r)
-      tile[token(r) * Memory::kValueRow + value()] = factor * to_float(bits[r], dtype);
-  }
 };
 
 template <int KP, Rule rule, Direction direction>
@@ -168,7 +142,8 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
   };
   const Rows& rows = kBack ? back.do_ : call.v;
   const int row_values = kBack ? workspace.values : call.V;
-  HeldValues<Memory> held;
+  using Held = HeldValues<C, kCarryValues, kThreads, kValueRow>;
+  Held held;
   const std::int64_t chunks = span.end - span.begin;
   held.fetch(rows, head, block_value, row_values, range_of(0));
   copy_first(0);
@@ -179,11 +154,11 @@ __global__ void __launch_bounds__(CarryMemory<KP, rule, direction>::kThreads)
   for (std::int64_t i = 0; i < chunks; ++i) {
     const std::int64_t at = chunk_at(i);
     held.put(rows.dtype, kBack ? scale.down : 1, memory.values);
-    if (!kBack && workspace.values > call.V && block_value + HeldValues<Memory>::value() == call.V) {
+    if (!kBack && workspace.values > call.V && block_value + Held::value() == call.V) {
       // The value that adds up keys is 1 for every token.
-      for (int r = 0; r < HeldValues<Memory>::kEach; ++r) {
-        const int t = HeldValues<Memory>::token(r);
-        memory.values[t * kValueRow + HeldValues<Memory>::value()] = t < range_of(i).count ? 1 : 0;
+      for (int r = 0; r < Held::kEach; ++r) {
+        const int t = Held::token(r);
+        memory.values[t * kValueRow + Held::value()] = t < range_of(i).count ? 1 : 0;
       }
     }
     if (keep) with_state((kBack ? workspace.dS : workspace.S) + workspace.state(at), store_to);

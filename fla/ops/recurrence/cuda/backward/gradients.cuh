@@ -1,12 +1,15 @@
 #pragma once
 
+#include "fla/ops/common/cuda/copies.cuh"
 #include "fla/ops/recurrence/cuda/backward/gates.cuh"
+#include "fla/ops/recurrence/cuda/backward/held_values.cuh"
 #include "fla/ops/recurrence/cuda/backward/workspace.cuh"
 #include "fla/ops/recurrence/cuda/chunk_prepare.cuh"
 
 /// The gradients of q, k, g and beta of one chunk and value head, from S, U, Z, dS' and dY.
 ///
-///     products   over values, 64 at a time: E U dY in shared memory, S and dS' straight from global memory
+///     products   over values, 64 at a time: E U dY Z in shared memory, the next ones on their way; S and dS'
+///                straight from global memory
 ///                warp w   keys KP / 4 w ..: dQ~ dK~ dKr [C x KP / 4] in registers
 ///                         16 rows of dM or of dA
 ///     channels   a thread a channel: its columns of q k dq dk and of factors in shared memory
@@ -26,13 +29,13 @@ struct GradientMemory {
   using Values = float[C * kSliceRow];
   using Keys = float[C * kRow<KP>];
   struct OfValues {
-    alignas(16) Values E, U, dY;
+    alignas(16) Values E, U, dY, Z;
   };
   struct OfKeys {
     alignas(16) Keys q, k, dq, dk, factor;
   };
   union {
-    OfValues values;
+    OfValues values[2];
     OfKeys keys;
   };
   alignas(16) float dM[C * kPairRow], dN[C * kPairRow];
@@ -173,27 +176,42 @@ __global__ void __launch_bounds__(kThreads)
   float state_products[kKeyTiles] = {}, dbeta[C / kWarps] = {};
   const std::int64_t rows_at = workspace.rows(blockIdx.x), state_at = workspace.state(blockIdx.x);
 
-  for (int v0 = 0; v0 < VP; v0 += Memory::kSlice) {
-    const int width = min(Memory::kSlice, VP - v0);  // 32 or 64
-    __syncthreads();
-#pragma unroll 4
-    for (int i = threadIdx.x; i < C * width; i += kThreads) {
-      const int t = i / width, v = i % width, to = t * Memory::kSliceRow + v;
-      const Rows& rows = back.do_;
-      const bool there = t < chunk.count && v0 + v < workspace.values;
-      const std::int64_t at = chunk.batch * rows.batch + (chunk.first + t) * rows.token + head * rows.head +
-                              (v0 + v) * rows.channel;
-      memory.values.E[to] = there ? scale.down * load(rows.data, rows.dtype, at) : 0;
-      memory.values.U[to] = workspace.U[rows_at + t * VP + v0 + v];
-      if constexpr (kDelta) memory.values.dY[to] = workspace.dY[rows_at + t * VP + v0 + v];
+  // Small loops: the instruction cache does not hold the kernel with these unrolled.
+  const auto fetch = [&](int v0) {
+    auto& to = memory.values[v0 / Memory::kSlice % 2];
+#pragma unroll 1
+    for (int i = 4 * static_cast<int>(threadIdx.x); i < C * Memory::kSlice; i += 4 * kThreads) {
+      const int t = i / Memory::kSlice, v = i % Memory::kSlice, place = t * Memory::kSliceRow + v;
+      const std::int64_t at = rows_at + t * VP + v0 + v;
+      if (v0 + v >= VP) continue;
+      __pipeline_memcpy_async(to.U + place, workspace.U + at, 16);
+      if constexpr (kDelta) {
+        __pipeline_memcpy_async(to.dY + place, workspace.dY + at, 16);
+        __pipeline_memcpy_async(to.Z + place, workspace.Z + at, 16);
+      }
     }
-    __syncthreads();
+    __pipeline_commit();
+    constexpr int kTokens = 4 * kThreads / Memory::kSlice;  // at a time
+#pragma unroll 1
+    for (int t = 0; t < C; t += kTokens) {
+      HeldValues<kTokens, Memory::kSlice, kThreads, Memory::kSliceRow> E;
+      E.fetch(back.do_, head, v0, workspace.values, {chunk.batch, chunk.first + t, chunk.count - t});
+      E.put(back.do_.dtype, scale.down, to.E + t * Memory::kSliceRow);
+    }
+  };
+  for (int v0 = -Memory::kSlice; v0 < VP; v0 += Memory::kSlice) {
+    __pipeline_wait_prior(0);
+    __syncthreads();  // these values are there, those before are done with
+    if (v0 + Memory::kSlice < VP) fetch(v0 + Memory::kSlice);
+    if (v0 < 0) continue;
+    const int width = min(Memory::kSlice, VP - v0);  // 32 or 64
+    const auto& values = memory.values[v0 / Memory::kSlice % 2];
     if constexpr (kDelta) {
 #pragma unroll
       for (int r = 0; r < C / kWarps; ++r) {
         const int t = r * kWarps + warp;
         for (int v = lane; v < width; v += 32)
-          dbeta[r] += memory.values.dY[t * Memory::kSliceRow + v] * workspace.Z[rows_at + t * VP + v0 + v];
+          dbeta[r] += values.dY[t * Memory::kSliceRow + v] * values.Z[t * Memory::kSliceRow + v];
       }
     }
 #pragma unroll 2
@@ -207,21 +225,21 @@ __global__ void __launch_bounds__(kThreads)
       }
       if (has_pairs) {
         Fragment x;
-        load_fragment(of_M ? memory.values.E : memory.values.dY, Memory::kSliceRow, pair_tile, v, x);
-        multiply_rows(pairs, OperandA(x), memory.values.U, Memory::kSliceRow, v);
+        load_fragment(of_M ? values.E : values.dY, Memory::kSliceRow, pair_tile, v, x);
+        multiply_rows(pairs, OperandA(x), values.U, Memory::kSliceRow, v);
       }
 #pragma unroll
       for (int m = 0; m < kTokenTiles; ++m) {
         Fragment x;
-        load_fragment(memory.values.E, Memory::kSliceRow, m, v, x);
+        load_fragment(values.E, Memory::kSliceRow, m, v, x);
         multiply(dQ[m], OperandA(x), s);
         if constexpr (kDelta) {
-          load_fragment(memory.values.dY, Memory::kSliceRow, m, v, x);
+          load_fragment(values.dY, Memory::kSliceRow, m, v, x);
 #pragma unroll
           for (int i = 0; i < 4; ++i) x[i] *= -memory.beta[16 * m + g + i / 2 * 8];
           multiply(dK[m], OperandA(x), s);
         }
-        load_fragment(memory.values.U, Memory::kSliceRow, m, v, x);
+        load_fragment(values.U, Memory::kSliceRow, m, v, x);
         multiply(dKr[m], OperandA(x), ds);
       }
 #pragma unroll
@@ -328,18 +346,32 @@ __global__ void __launch_bounds__(kThreads)
   const float rate = gate_rate(call, head);
   if (call.gate_kind == GateKind::channel) {
     with_columns([&](float(&)[C], int channel, float(&dg)[C]) {
-      // A loop, by way of the thread's own column in shared memory: unrolled, the kernel would have more
+      // Loops, by way of the thread's own columns in shared memory: unrolled, the kernel would have more
       // instructions than the caches hold.
-      float* const column = memory.keys.factor + channel;
+      float *const column = memory.keys.factor + channel, *const raw = memory.keys.dq + channel;
 #pragma unroll
       for (int t = 0; t < C; ++t) column[t * kRow<KP>] = dg[t];
       const float bias = gate_bias(call, head, channel);
       const int count = channel < call.K ? chunk.count : 0;
+      if (call.gate != Gate::given) {
+        constexpr int kAtOnce = 8;
+#pragma unroll 1
+        for (int t = 0; t < count; t += kAtOnce) {
+          std::uint32_t bits[kAtOnce];
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i)
+            bits[i] = t + i < count
+                          ? load_bits(call.g.data, is_16_bit(call.g.dtype), gate_at(call.g, t + i, channel))
+                          : 0;
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i) raw[(t + i) * kRow<KP>] = to_float(bits[i], call.g.dtype);
+        }
+      }
       GateSums sums;
-#pragma unroll 4
+#pragma unroll 1
       for (int t = 0; t < count; ++t) {
         const float gradient =
-            go_through_gate(call, gate(t, channel), scale.up * column[t * kRow<KP>], rate, bias, sums);
+            go_through_gate(call, raw[t * kRow<KP>], scale.up * column[t * kRow<KP>], rate, bias, sums);
         if (back.dg.data) store(back.dg.data, back.dg.dtype, gate_at(back.dg, t, channel), gradient);
       }
       parts[channel] = sums.offset, parts[KP + channel] = sums.rate;
