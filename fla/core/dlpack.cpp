@@ -40,24 +40,30 @@ TensorView dlpack::view_of(const Tensor& tensor, DType dtype, fla::Device device
   }
 }
 
+TensorView dlpack::view_of(const Tensor& tensor, std::string_view argument) {
+  const std::optional<DType> dtype = dtype_of(tensor.dtype);
+  if (!dtype) {
+    throw InvalidArgument(argument, "expected bf16, f16, f32, i32 or i64, got type code " +
+                                        std::to_string(tensor.dtype.code) + " of " +
+                                        std::to_string(tensor.dtype.bits) + " bits and " +
+                                        std::to_string(tensor.dtype.lanes) + " lanes");
+  }
+  const std::optional<fla::Device> device = device_of(tensor.device);
+  if (!device) {
+    throw InvalidArgument(argument, "expected a CPU or CUDA tensor, got device type " +
+                                        std::to_string(tensor.device.type) + " and index " +
+                                        std::to_string(tensor.device.id));
+  }
+  const TensorView view = view_of(tensor, *dtype, *device, argument);
+  if (reinterpret_cast<std::uintptr_t>(view.data()) % size_of(*dtype) != 0)
+    throw InvalidArgument(argument, "expected elements at addresses that are multiples of their size");
+  return view;
+}
+
 Tensor Tensor::from_dlpack(DLManagedTensor* opaque) {
   if (opaque == nullptr) throw InvalidArgument("dlpack", "expected a tensor, got a null pointer");
   auto* managed = reinterpret_cast<dlpack::ManagedTensor*>(opaque);
-  const dlpack::Tensor& source = managed->tensor;
-  const std::optional<DType> dtype = dlpack::dtype_of(source.dtype);
-  if (!dtype) {
-    throw InvalidArgument("dlpack", "expected bf16, f16, f32, i32 or i64, got type code " +
-                                        std::to_string(source.dtype.code) + " of " +
-                                        std::to_string(source.dtype.bits) + " bits and " +
-                                        std::to_string(source.dtype.lanes) + " lanes");
-  }
-  const std::optional<Device> device = dlpack::device_of(source.device);
-  if (!device) {
-    throw InvalidArgument("dlpack", "expected a CPU or CUDA tensor, got device type " +
-                                        std::to_string(source.device.type) + " and index " +
-                                        std::to_string(source.device.id));
-  }
-  const TensorView view = dlpack::view_of(source, *dtype, *device, "dlpack");
+  const TensorView view = dlpack::view_of(managed->tensor, "dlpack");
   std::shared_ptr<void> owner(managed, [](void* memory) {
     auto* tensor = static_cast<dlpack::ManagedTensor*>(memory);
     if (tensor->deleter != nullptr) tensor->deleter(tensor);

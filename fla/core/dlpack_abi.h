@@ -100,5 +100,8 @@ inline Device device_of(fla::Device device) { return {device.is_cpu() ? kCpu : k
 /// Where the tensor lies and how. Throws InvalidArgument, with that argument's name, for sizes and strides
 /// that nothing in memory has.
 FLA_API TensorView view_of(const Tensor& tensor, DType dtype, fla::Device device, std::string_view argument);
+/// The same for a dtype and a device that fla has and elements at multiples of their size; throws likewise
+/// for others.
+FLA_API TensorView view_of(const Tensor& tensor, std::string_view argument);
 
 }  // namespace fla::dlpack

@@ -114,7 +114,8 @@ class FLA_API Tensor {
   static Tensor over(const TensorView& view, std::shared_ptr<void> owner = nullptr);
 
   /// Takes over a DLPack tensor without copying; its deleter runs when the last copy of the result is gone.
-  /// Throws InvalidArgument for a dtype, device or rank that fla does not have; the argument is the caller's
+  /// Throws InvalidArgument for a dtype, device or rank that fla does not have, and for elements that are not
+  /// at multiples of their size; the argument is the caller's
   /// still, then.
   static Tensor from_dlpack(DLManagedTensor* managed);
 

@@ -100,7 +100,7 @@ TensorView on_one_axis(const TensorView& view) {
 class Call {
  public:
   Call(const Op& op, PyObject* const* values) : op_(op), values_(values), stream_(values[op.table.size()]) {
-    op.construct(args_.data());
+    op.args.construct(args_.data());
   }
 
   bool is_for_torchs_dispatcher() const;
@@ -190,7 +190,7 @@ void Call::take_arguments() {
       default: take_tensor(row, value);
     }
   }
-  op_.set_stream(args_.data(), stream_.known());
+  op_.args.set_stream(args_.data(), stream_.known());
 }
 
 bool Call::names_slots() const {
@@ -236,7 +236,7 @@ void Call::take_outputs_from_framework() {
     provided_[i] = empty(py::handle(first_), dims, name_in_python(dtype_of(rule)));
     take_tensor(rule.output, provided_[i].ptr());
   }
-  if (const std::size_t bytes = op_.workspace_size(args_.data()); bytes > 0) {
+  if (const std::size_t bytes = op_.args.workspace_size(args_.data()); bytes > 0) {
     static const Argument bare{.name = "workspace",
                                .kind = ArgumentKind::tensor,
                                .dtypes = {},
@@ -247,7 +247,7 @@ void Call::take_outputs_from_framework() {
     // Counted in the elements that fla has.
     workspace_ = empty(py::handle(first_), py::make_tuple((bytes + 3) / 4), name_in_python(DType::i32));
     const TensorView view = arrays_.view(bare, workspace_.ptr(), kind_, stream_);
-    op_.set_workspace(args_.data(), {view.data(), bytes});
+    op_.args.set_workspace(args_.data(), {view.data(), bytes});
   }
 }
 

@@ -4,13 +4,12 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "fla/core/arguments.h"
-#include "fla/core/device.h"
 #include "fla/core/tensor.h"
-#include "fla/core/workspace.h"
+#include "fla/dispatch/call/erased.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/ops/recurrence/arguments.h"
 
@@ -35,11 +34,7 @@ struct Op {
   std::string_view name;
   ArgumentTable table;
   std::vector<ResultRule> results;
-  std::size_t args_size;
-  void (*construct)(void* memory);
-  void (*set_stream)(void* args, Stream stream);
-  void (*set_workspace)(void* args, Workspace workspace);
-  std::size_t (*workspace_size)(const void* args);
+  const dispatch::ErasedArgs& args;
   Explanation (*explain)(std::string_view op, std::string_view function, const void* args);
 };
 
@@ -60,33 +55,23 @@ std::vector<ResultRule> result_rules(std::string_view op, ArgumentTable table);
 namespace detail {
 
 /// A function's results in the order of its op's.
-inline void move_results(RecurrenceResult&& result, const Op&, std::span<Tensor> into) {
-  into[0] = std::move(result.o);
-  into[1] = std::move(result.final_state);
-}
-inline void move_results(RecurrenceGradients&& result, const Op& op, std::span<Tensor> into) {
-  for (std::size_t i = 0; i < op.results.size(); ++i) {
-    const std::string_view name = op.table[op.results[i].output].name;
-#define FLA_INPUT(input) \
-  if (name == "d" #input) into[i] = std::move(result.d##input);
-    FLA_RECURRENCE_INPUTS(FLA_INPUT)
-#undef FLA_INPUT
-  }
+template <class Result>
+void move_results(Result&& result, const Op& op, std::span<Tensor> into) {
+  visit_results(result, [&](std::string_view name, Tensor& tensor) {
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      if (op.table[op.results[i].output].name == name) into[i] = std::move(tensor);
+    }
+  });
 }
 
 template <class Args>
 const Op& op_of(std::string_view name) {
-  static_assert(std::is_trivially_destructible_v<Args> && sizeof(Args) <= kMaxArgsSize);
+  static_assert(sizeof(Args) <= kMaxArgsSize);
   static const Op op{
       .name = name,
       .table = Args::arguments(),
       .results = result_rules(name, Args::arguments()),
-      .args_size = sizeof(Args),
-      .construct = [](void* memory) { new (memory) Args(); },
-      .set_stream = [](void* args, Stream stream) { static_cast<Args*>(args)->stream = stream; },
-      .set_workspace = [](void* args,
-                          Workspace workspace) { static_cast<Args*>(args)->workspace = workspace; },
-      .workspace_size = [](const void* args) { return workspace_size(*static_cast<const Args*>(args)); },
+      .args = dispatch::erased_args<Args>(),
       .explain =
           [](std::string_view op_name, std::string_view function, const void* args) {
             return fla::explain(op_name, function, *static_cast<const Args*>(args));

@@ -15,6 +15,8 @@
 #ifdef FLA_TEST_HAS_DLPACK
 #include <dlpack/dlpack.h>
 
+#include "fla/c_api.h"  // leaves DLPack's structs to it
+
 static_assert(sizeof(DLManagedTensor) == sizeof(fla::dlpack::ManagedTensor));
 static_assert(offsetof(DLManagedTensor, dl_tensor) == offsetof(fla::dlpack::ManagedTensor, tensor));
 static_assert(offsetof(DLManagedTensor, manager_ctx) == offsetof(fla::dlpack::ManagedTensor, manager));

@@ -10,6 +10,7 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/dispatch/observe/explain.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tests/gpu/gpu_agreement.h"
 #include "tests/ops/recurrence/family_inputs.h"
 #include "tools/cases/accuracy.h"
@@ -18,7 +19,6 @@
 #include "tools/cases/reference_of.h"
 #include "tools/cases/with_op.h"
 #include "tools/conformance/device_call.h"
-#include "tools/fla/chosen_backend.h"
 
 /// Every op of the family on the GPU, on the original kernels and on the backends that take a call.
 namespace {
@@ -219,7 +219,7 @@ TEST_P(GoldenOnGpu, Agrees) {
       if (row.state == "selected" || row.state == "accepted") backends.push_back(row.name);
     }
     for (const std::string& backend : backends) {
-      const fla::ScopedPolicy scope(fla::command::policy_for(op.name, backend));
+      const fla::ScopedPolicy scope(fla::policy_for(op.name, backend));
       const std::vector<cases::NamedTensor> results = cases::run(golden, function);
       ASSERT_EQ(results.size(), golden.expected.size());
       for (const cases::NamedTensor& expected : golden.expected) {

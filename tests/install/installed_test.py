@@ -75,17 +75,18 @@ class Installed(unittest.TestCase):
         soname = re.search(r"SONAME.*\[(.*)\]", output_of("readelf", "-d", library()))
         self.assertEqual(soname.group(1), f"libfla.so.{major.group(1)}")
 
-    def test_only_names_of_namespace_fla_are_exported(self):
+    def test_only_names_of_namespace_fla_and_of_the_c_header_are_exported(self):
         symbols = [line.split(maxsplit=2)[-1] for line in output_of("nm", "-DC", "--defined-only", library()).splitlines()]
         self.assertTrue(symbols)
         ours = re.compile(r"(vtable for |typeinfo for |typeinfo name for )?fla::")
-        self.assertEqual([symbol for symbol in symbols if not ours.match(symbol)], [])
+        declared = re.findall(r"^FLA_C_API .*?(fla_\w+)\(", (PREFIX / "include/fla/c_api.h").read_text(), re.M)
+        self.assertCountEqual([symbol for symbol in symbols if not ours.match(symbol)], declared)
 
     def test_public_headers_need_only_each_other_and_the_standard_library(self):
         include = PREFIX / "include"
         for header in include.rglob("*.h"):
             for name in re.findall(r'#include ["<]([^">]+)[">]', header.read_text()):
-                known = (include / name).is_file() or re.fullmatch(r"[a-z_0-9]+", name)
+                known = (include / name).is_file() or re.fullmatch(r"[a-z_0-9]+|std(def|int)\.h", name)
                 self.assertTrue(known, f"{header.relative_to(include)} includes {name}, which is not installed")
 
     def test_every_public_header_compiles_alone(self):
@@ -99,6 +100,10 @@ class Installed(unittest.TestCase):
         self.assertIn(Path("fla/fla.h"), headers)
         with ThreadPoolExecutor(max_workers=2) as pool:
             list(pool.map(compile_alone, headers))
+
+    def test_the_c_header_is_c99(self):
+        output_of(shutil.which("cc") or "gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
+                  PREFIX / "include", "-include", "fla/c_api.h", "-x", "c", os.devnull)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ const std::vector<std::string> kUnread{"opened", "closed"}, kRead{"opened", "fre
 const Bad kBad[] = {
     {"returns_nothing", "fla_plugin() returned no descriptor", kUnread},
     {"throws_early", "fla_plugin() threw: on purpose", kUnread},
-    {"abi", "was built for plugin ABI 7, this library has 3", kRead},
+    {"abi", "was built for plugin ABI 7, this library has 4", kRead},
     {"toolchain",
      "was built with toolchain 'libc++ abi1 riscv64', this library with '" +
          std::string(fla::dispatch::kToolchain) + "'",
@@ -213,7 +213,7 @@ void expect_refused_unread(const std::string& from, const std::string& to, const
 
 TEST(BadPluginRecord, OfAnotherAbiIsRefusedBeforeItsCodeRuns) {
   const std::string magic = std::string("flaplug") + '\0';
-  expect_refused_unread(magic, magic + '\x09', "was built for plugin ABI 9, this library has 3");
+  expect_refused_unread(magic, magic + '\x09', "was built for plugin ABI 9, this library has 4");
 }
 
 TEST(BadPluginRecord, OfAnotherVersionIsRefusedBeforeItsCodeRuns) {

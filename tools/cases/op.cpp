@@ -69,13 +69,12 @@ Op backward_op() {
               },
           .run =
               [](std::string_view, const void* args) {
-                const RecurrenceGradients gradients =
+                RecurrenceGradients gradients =
                     Functions<typename Args::Forward>::backward(*static_cast<const Args*>(args));
                 std::vector<NamedTensor> found;
-#define FLA_INPUT(name) \
-  if (gradients.d##name.defined()) found.push_back({"d" #name, gradients.d##name});
-                FLA_RECURRENCE_INPUTS(FLA_INPUT)
-#undef FLA_INPUT
+                visit_results(gradients, [&](std::string_view name, const Tensor& gradient) {
+                  if (gradient.defined()) found.push_back({std::string(name), gradient});
+                });
                 return found;
               }};
 }

@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 
 # The headers that a program may include; every other header of fla/ is the library's own business.
 set(FLA_PUBLIC_HEADERS
+  fla/c_api.h
   fla/fla.h
   fla/core/arguments.h
   fla/core/cuda_devices.h
@@ -25,6 +26,7 @@ set(FLA_PUBLIC_HEADERS
   fla/dispatch/call/answer.h
   fla/dispatch/call/counting.h
   fla/dispatch/call/dispatch.h
+  fla/dispatch/call/erased.h
   fla/dispatch/call/function.h
   fla/dispatch/call/snapshot.h
   fla/dispatch/call/thread_state.h

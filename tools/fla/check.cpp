@@ -8,6 +8,7 @@
 #include "fla/core/errors.h"
 #include "fla/core/json_line.h"
 #include "fla/dispatch/observe/ops.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
 #include "tools/fla/chosen_backend.h"

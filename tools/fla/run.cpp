@@ -3,9 +3,9 @@
 
 #include "fla/core/json_line.h"
 #include "fla/dispatch/observe/counters.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tools/cases/atomic_file.h"
 #include "tools/cases/case.h"
-#include "tools/fla/chosen_backend.h"
 #include "tools/fla/command.h"
 #include "tools/fla/devices.h"
 #include "tools/fla/settings.h"

@@ -46,8 +46,8 @@ class Function : public FunctionBase {
   using Run = Result (*)(BaseBackend&, const Args&, const Verdict&);
 
   Function(std::string_view op, std::string_view name, Original kernel)
-      : FunctionBase(
-            {op, name, &typeid(Result(const Args&)), &typeid(Args), sizeof(Args), table(), validator()}),
+      : FunctionBase({op, name, &typeid(Result(const Args&)), &typeid(Args), sizeof(Args), table(),
+                      validator(), erased(), run_erased()}),
         original_(kernel) {}
 
   Result operator()(const Args& args) const {
@@ -127,6 +127,24 @@ class Function : public FunctionBase {
   static constexpr auto validator() -> void (*)(const void*) {
     if constexpr (requires(const Args& args) { validate_arguments(args); }) {
       return [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); };
+    } else {
+      return nullptr;
+    }
+  }
+
+  static constexpr bool kErasable = ErasableArgs<Args> && VisitableResult<Result>;
+
+  static const ErasedArgs* erased() {
+    if constexpr (kErasable) return &erased_args<Args>();
+    return nullptr;
+  }
+
+  static constexpr auto run_erased() -> void (*)(const FunctionBase&, const void*, const ResultVisitor&) {
+    if constexpr (kErasable) {
+      return [](const FunctionBase& self, const void* args, const ResultVisitor& visitor) {
+        Result result = static_cast<const Function&>(self)(*static_cast<const Args*>(args));
+        visit_results(result, visitor);
+      };
     } else {
       return nullptr;
     }

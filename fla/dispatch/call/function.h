@@ -9,6 +9,7 @@
 
 #include "fla/core/arguments.h"
 #include "fla/core/export.h"
+#include "fla/dispatch/call/erased.h"
 #include "fla/dispatch/call/snapshot.h"
 #include "fla/dispatch/call/thread_state.h"
 
@@ -25,6 +26,9 @@ class FLA_API FunctionBase {
     std::size_t args_size;
     ArgumentTable arguments;
     void (*validate)(const void* args);
+    const ErasedArgs* erased = nullptr;  ///< null: only callers who know the types can call it
+    /// As operator() of Function does; null where `erased` is.
+    void (*run)(const FunctionBase& function, const void* args, const ResultVisitor& visitor) = nullptr;
   };
 
   explicit FunctionBase(const Description& description);

@@ -14,7 +14,7 @@ namespace fla {
 
 /// Grows whenever a plugin of yesterday could not work with the library of today: PluginDescriptor,
 /// PluginRecord, the virtual members of BaseBackend, Recipe, Slot and Function.
-inline constexpr std::uint32_t kPluginAbi = 3;
+inline constexpr std::uint32_t kPluginAbi = 4;
 
 namespace dispatch {
 

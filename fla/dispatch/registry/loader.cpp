@@ -143,4 +143,31 @@ const FunctionBase& find_function(std::string_view op, std::string_view name) {
   throw InvalidArgument("function", "expected one of " + joined(known) + ", got '" + std::string(name) + "'");
 }
 
+const FunctionBase& find_front(std::string_view op) {
+  {
+    Lock lock;
+    Catalog& all = catalog(lock);
+    if (!all.ops.contains(op)) {
+      settings_in_force(lock).ensure_read(lock);
+      load(lock, op);
+    }
+    for (const FunctionBase* function : all.op_named(op).functions) {
+      const ErasedArgs* erased = function->description().erased;
+      if (erased != nullptr && erased->front_door != nullptr) return *function;
+    }
+  }
+  return find_function(op, op);
+}
+
+std::vector<const FunctionBase*> erased_functions() {
+  Lock lock;
+  std::vector<const FunctionBase*> found;
+  for (const auto& [name, op] : catalog(lock).ops) {
+    for (const FunctionBase* function : op.functions) {
+      if (function->description().erased != nullptr) found.push_back(function);
+    }
+  }
+  return found;
+}
+
 }  // namespace fla::dispatch

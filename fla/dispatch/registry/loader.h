@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "fla/dispatch/call/function.h"
 #include "fla/dispatch/catalog/lock.h"
@@ -24,5 +25,12 @@ void load_again(std::string_view op);
 
 /// The function of that name; a plugin that may have it is loaded. Throws InvalidArgument.
 const FunctionBase& find_function(std::string_view op, std::string_view name);
+
+/// A function of the op that takes the arguments of its front door; one that is called like the op where it
+/// has none. Throws likewise.
+const FunctionBase& find_front(std::string_view op);
+
+/// Those of every op that can be called without types; no plugin is loaded for it.
+std::vector<const FunctionBase*> erased_functions();
 
 }  // namespace fla::dispatch

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "fla/dispatch/backend/backend.h"
 #include "fla/dispatch/call/thread_state.h"
 #include "fla/dispatch/catalog/catalog.h"
 #include "fla/dispatch/catalog/snapshot_store.h"
@@ -71,6 +72,14 @@ void set_policy(const Policy& policy) {
   check_sense(next, nullptr);
   layers = std::move(next);
   dispatch::snapshots(lock).make_stale(lock);
+}
+
+Policy policy_for(std::string_view op, std::string_view backend) {
+  Policy policy;
+  if (backend.empty()) return policy;
+  policy.disable_dispatch = backend == kOriginalKernel.name;
+  if (!*policy.disable_dispatch) policy.require[std::string(op)] = std::string(backend);
+  return policy;
 }
 
 Policy current_policy() {

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fla/core/export.h"
@@ -37,6 +38,10 @@ struct Policy {
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
+
+/// The policy under which calls of `op` go to that backend or fail, or, for "original", to the original
+/// kernel. An empty name leaves the choice as it is.
+FLA_API Policy policy_for(std::string_view op, std::string_view backend);
 
 /// Puts a policy on top of the environment, for the whole process; an empty one takes it away again. Calls
 /// that are under way finish with the old one. Throws ConfigError, and changes nothing, when it names an op

@@ -23,6 +23,11 @@ struct StageResult {
   Tensor out;
 };
 
+template <class Visitor>
+void visit_results(StageResult& result, const Visitor& visitor) {
+  visitor("out", result.out);
+}
+
 inline constexpr DTypeSet kStageTypes{DType::f32};
 
 // One line an argument, as in fla/ops/recurrence/parts.h.

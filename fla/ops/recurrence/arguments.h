@@ -20,6 +20,12 @@ struct RecurrenceResult {
   Tensor final_state;  ///< [P, HV, K, V] (or as state_v_first says); empty unless it was asked for
 };
 
+template <class Visitor>
+void visit_results(RecurrenceResult& result, const Visitor& visitor) {
+  visitor("out", result.o);
+  visitor("final_state", result.final_state);
+}
+
 /// The tensors that ops of the family may take in, and that have gradients: INPUT(name).
 #define FLA_RECURRENCE_INPUTS(INPUT) \
   INPUT(q)                           \
@@ -41,6 +47,13 @@ struct RecurrenceGradients {
   FLA_RECURRENCE_INPUTS(FLA_INPUT)
 #undef FLA_INPUT
 };
+
+template <class Visitor>
+void visit_results(RecurrenceGradients& result, const Visitor& visitor) {
+#define FLA_INPUT(name) visitor("d" #name, result.d##name);
+  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+#undef FLA_INPUT
+}
 
 /// What an op of the family is. Its argument structs have one as kOp.
 struct RecurrenceOp {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fla/dispatch/observe/ops.h"
+#include "fla/dispatch/settings/policy.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
 #include "tools/fla/chosen_backend.h"
@@ -79,7 +80,7 @@ TEST_P(GoldenCase, Agrees) {
     if (row->state != "selected" && row->state != "accepted")
       GTEST_SKIP() << row->state << ": " << row->reason;
   }
-  const fla::ScopedPolicy scope(fla::command::policy_for(op.name, backend));
+  const fla::ScopedPolicy scope(fla::policy_for(op.name, backend));
   const std::vector<cases::NamedTensor> results = cases::run(golden, function);
   ASSERT_EQ(results.size(), golden.expected.size());
   const fla::DType dtype = op.arguments.front().tensor(static_cast<const void*>(golden.args.get())).dtype();
