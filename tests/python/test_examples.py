@@ -1,23 +1,41 @@
 """The examples do what they say, in short."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
 sys.path.append(str(Path(os.environ["FLA_SOURCE_DIR"]) / "tools" / "examples"))
-import train_recall
 
 
-def test_training_with_the_kernels_gradients_goes_as_with_autograds():
+@pytest.fixture
+def train_recall():
+    pytest.importorskip("torch", reason="torch is not installed")
+    import train_recall
+
+    return train_recall
+
+
+def test_numpy_call(capsys):
+    import numpy_call
+
+    numpy_call.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "o float32 (1, 100, 4, 64), state float32 (1, 4, 64, 64)"
+    errors = [float(re.fullmatch(rf"{name} is off by (\S+)", line)[1]) for name, line in zip(("o", "state"), lines[1:])]
+    assert max(errors) < 1e-5
+    assert lines[3:5] == ["into memory of the caller: True", "kda.chunk_kda -> cpu_simd"]
+
+
+def test_training_with_the_kernels_gradients_goes_as_with_autograds(train_recall):
     ours = train_recall.losses_of(train_recall.by_fla_cpp, 64)
     plain = train_recall.losses_of(train_recall.by_recurrence, 64)
     assert ours == pytest.approx(plain, rel=1e-2)
     assert min(ours[-4:]) < 0.85 * ours[0]
 
 
-def test_the_picture_has_both_curves():
+def test_the_picture_has_both_curves(train_recall):
     picture = train_recall.picture({"one": ([2.0, 1.0], 'stroke="red"'), "other": ([2.0, 0.5], 'stroke="blue"')})
     assert picture.count("<polyline") == 2 and "one" in picture and "other" in picture
