@@ -6,9 +6,10 @@
  * too.
  *
  *     fla_argument arguments[] = {fla_tensor("q", &q), fla_tensor("k", &k), fla_tensor("v", &v),
- *                                 fla_tensor("g", &g), fla_tensor("beta", &beta), fla_number("scale",
- * 0.125)}; fla_result results[] = {{"out", NULL}, {"final_state", NULL}}; if (fla_call("kda.chunk_kda",
- * arguments, 6, results, 2, NULL) != FLA_OK) puts(fla_last_error());
+ *                                 fla_tensor("g", &g), fla_tensor("beta", &beta)};
+ *     fla_result results[] = {{"out", NULL}, {"final_state", NULL}};
+ *     fla_status status = fla_call("kda.chunk_kda", arguments, 5, results, 2, NULL);
+ *     if (status != FLA_OK) puts(fla_last_error());
  *
  * Errors: functions return a code. FLA_OK is 0; after any other code fla_last_error() has a sentence for
  * people. Nothing has run and nothing was written after FLA_INVALID_ARGUMENT and FLA_CONFIG_ERROR. No C++
