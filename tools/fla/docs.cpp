@@ -6,8 +6,8 @@
 #include "tools/fla/text_table.h"
 #include "tools/fla/variables.h"
 
-/// The tables of the documents, printed from the registry and the argument tables. None depends on the
-/// machine.
+/// The tables of the documents, printed from the registry, the argument tables and the command's own options.
+/// None depends on the machine.
 namespace fla::command {
 namespace {
 
@@ -95,6 +95,39 @@ std::string arguments() {
   return text;
 }
 
+/// How an option is written: `op`, `--json`, `--in VALUE`, `--threads VALUE…`.
+std::string usage(const CLI::Option& option) {
+  const bool positional = option.get_positional();
+  std::string text = option.get_name(positional, !positional);
+  if (!positional && option.get_expected_max() > 0) text += " VALUE";  // no flag
+  return text + (option.get_expected_max() > 1 ? "…" : "");
+}
+
+/// Told from the parsers themselves: what --help prints is laid out as the version of CLI11 likes it.
+void add_commands(const CLI::App& app, const std::string& name, std::string& text) {
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    const std::string full = name + " " + command->get_name();
+    text += (text.empty() ? "### `" : "\n### `") + full + "`\n\n" + command->get_description() + "\n";
+    TextTable table({"option", "required", "meaning"});
+    bool any = false;
+    for (const CLI::Option* option : command->get_options()) {
+      if (option == command->get_help_ptr()) continue;
+      table.add({code(usage(*option)), option->get_required() ? "yes" : "", option->get_description()});
+      any = true;
+    }
+    if (any) text += "\n" + table.markdown();
+    add_commands(*command, full, text);
+  }
+}
+
+const CLI::App* documented_app = nullptr;
+
+std::string commands() {
+  std::string text;
+  add_commands(*documented_app, documented_app->get_name(), text);
+  return text;
+}
+
 struct Section {
   std::string name, title;
   std::string (*print)();
@@ -103,7 +136,8 @@ struct Section {
 const std::vector<Section>& sections() {
   static const std::vector<Section> all{{"backends", "Backends", backends},
                                         {"variables", "Environment variables", variables_table},
-                                        {"arguments", "Arguments", arguments}};
+                                        {"arguments", "Arguments", arguments},
+                                        {"commands", "Commands", commands}};
   return all;
 }
 
@@ -121,7 +155,8 @@ ExitCode print(const std::string& wanted) {
 }  // namespace
 
 void add_docs(CLI::App& app, Action& chosen) {
-  CLI::App* command = app.add_subcommand("docs", "the tables of the documents, from the registry itself");
+  documented_app = &app;
+  CLI::App* command = app.add_subcommand("docs", "the tables of the documents, from the registry and the options themselves");
   auto wanted = std::make_shared<std::string>();
   std::vector<std::string> names;
   for (const Section& section : sections()) names.push_back(section.name);

@@ -1,0 +1,175 @@
+"""What the documents show of the kept results: one function a kind of measurement, and the numbers that texts quote."""
+
+import re
+from pathlib import Path
+
+from results import commit, quoted, rows, value
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FLASH, CUDA, FAMILY, BACKWARD = "flash_kda_h200.txt", "cuda_h200.txt", "family_h200.txt", "backward_h200.txt"
+CPU, XEON, PYTHON, TILELANG = "cpu_neoverse_v1.txt", "cpu_xeon_avx.txt", "python_neoverse_v1.txt", "tilelang_h200.txt"
+NUMERICS, PEERS = "numerics_neoverse_v1.txt", "peers.txt"
+PREFILL_PEERS = ["cuDNN", "FlashKDA", "flash-linear-attention"]
+FLASH_GDN = "commit 2343c7d"  # the part of FAMILY with flash_gdn
+
+
+def three_digits(text):
+    """0.5327 as 0.533 and 0.0436 as it is: as many digits as two runs share."""
+    number = float(text)
+    return f"{number:.4f}" if number < 0.1 else f"{number:.3f}" if number < 10 else f"{number:.2f}"
+
+
+def prefill_cases():
+    return [row["case"] for row in rows(FLASH, ["case", "ms 2", "goal"])]
+
+
+def prefill(case, gates):
+    return three_digits(value(FLASH, "ms" if gates == "random" else "ms 2", case=case))
+
+
+def prefill_peer(library, case, gates):
+    """None where it was not measured."""
+    found = [row[library] for row in rows(PEERS, ["case", "gates", library]) if (row["case"], row["gates"]) == (case, gates)]
+    return found[0] if found and found[0] != "-" else None
+
+
+def decode(case, state="f32 [V,K]", column="graph", backend="cuda_decode"):
+    return value(CUDA, column, where={"inputs, state": f"bf16, {state}"}, case=case, backend=backend)
+
+
+def decode_peer(case):
+    return value(PEERS, "flash-linear-attention", after="KDA decode", case=case)
+
+
+def training(op, case, gates="random", backend="cuda_backward"):
+    """Forward and backward in a graph."""
+    return value(BACKWARD, "with forward", op=op, case=case, gates=gates, backend=backend).split(" (")[0]
+
+
+def training_peer(case):
+    return value(PEERS, "flash-linear-attention", after="KDA forward and backward", case=case)
+
+
+def family(op, kind, gates="random"):
+    """(ms in a graph, backend) of the backend that takes the call: kind is prefill or decode."""
+    tokens = {"prefill": "B=1,T=8192", "decode": "B=32,T=1"}[kind]
+    heads = "H=16,HV=32" if op == "gated_delta_rule" else "H=32"
+    where = dict(op=op, shape=f"{tokens},{heads},K=128,V=128", gates=gates)
+    if op == "kda" and kind == "prefill":
+        return prefill("B1 T8192 H32", gates), "flash_kda"
+    if op == "gated_delta_rule" and kind == "prefill":
+        return three_digits(value(FAMILY, "graph", after=FLASH_GDN, backend="flash_gdn", **where)), "flash_gdn"
+    after = "commit a6d7129" if op == "iplr_delta_rule" else ""
+    backend = "cuda_decode" if kind == "decode" else "original"
+    ms = value(FAMILY, "graph", after=after, backend=backend, **where)
+    return ms if kind == "decode" else three_digits(ms), backend
+
+
+def family_peer(op, column):
+    found = [row for row in rows(PEERS, ["op", "library", column]) if row["op"] == op and row[column] != "-"]
+    return [(row["library"], row[column]) for row in found]
+
+
+def cpu(case, threads, backend="cpu_simd", column="ns/token-head"):
+    return value(CPU, column, case=case, threads=str(threads), backend=backend)
+
+
+def cpu_peer(library, case, threads):
+    return value(PEERS, library, case=case, threads=str(threads))
+
+
+def slowest_with_slow_gates():
+    """By how many percent slow gates make the prefill of a case longer, at the most."""
+    ratios = [float(row["ms 2"]) / float(row["ms"]) for row in rows(FLASH, ["case", "ms 2", "goal"])]
+    return f"{100 * (max(ratios) - 1):.0f}"
+
+
+def xeon(target, case, backend="cpu_simd", column="ns/token-head"):
+    return value(XEON, column, after=f"FLA_CPU_SIMD_TARGET={target}", case=case, backend=backend)
+
+
+def dispatch(name):
+    return quoted(CPU, rf"{name} +([0-9.]+) ns(?: to second_of_three)?, at most")
+
+
+def python_overhead(call):
+    return f"{float(value(PYTHON, 'overhead', where={'microseconds a call': call})):.1f}"
+
+
+def percent(text):
+    return f"{float(text.rstrip(' %')):.0f}"
+
+
+def thousands(text):
+    return f"{int(text):,}"
+
+
+def found(path, pattern):
+    """What the groups of a regular expression match in a file of the tree."""
+    return re.search(pattern, (ROOT / path).read_text(encoding="utf-8")).groups()
+
+
+def flash_bars():
+    """The largest errors of o and the state that flash_kda's tests allow, and those with equal keys."""
+    return found("tests/backends/flash_kda/accuracy_test.cpp",
+                 r"kUsual\{([0-9.e-]+), ([0-9.e-]+)\}, kRepeatedKeys\{([0-9.e-]+), ([0-9.e-]+)\}")
+
+
+def numbers():
+    """By name, what stands between <!--=name--> and <!--/--> in a text."""
+    return {
+        "slow_more": slowest_with_slow_gates(),
+        "prefill": prefill("B1 T8192 H96", "random"),
+        "prefill_slow": prefill("B1 T8192 H96", "slow"),
+        "prefill_cudnn": prefill_peer("cuDNN", "B1 T8192 H96", "random"),
+        "prefill_cudnn_slow": prefill_peer("cuDNN", "B1 T8192 H96", "slow"),
+        "prefill_h8": prefill("B1 T8192 H8", "random"),
+        "prefill_h8_cudnn": prefill_peer("cuDNN", "B1 T8192 H8", "random"),
+        "prefill_commit": commit(FLASH),
+        "slow_commit": quoted(FLASH, r"slow gates ([0-9a-f]{7})"),
+        "scaled_h32": value(FLASH, "with scale=1e-9", H="32"),
+        "unscaled_h32": value(FLASH, "ms", after="no chunk is plain", H="32"),
+        "training": training("kda", "B1 T8192 H32"),
+        "training_peer": training_peer("B1 T8192 H32"),
+        "training_commit": commit(BACKWARD),
+        "decode_commit": commit(CUDA),
+        "decode_share_32": percent(decode("decode N32 H32", column="of floor")),
+        "decode_share_128": percent(decode("decode N128 H32", column="of floor")),
+        "decode_share_256": percent(decode("decode N256 H64", column="of floor")),
+        "decode_bf16_1": decode("decode N1 H32", "bf16 [V,K]"),
+        "decode_bf16_32": decode("decode N32 H32", "bf16 [V,K]"),
+        "decode_bf16_128": decode("decode N128 H32", "bf16 [V,K]"),
+        "decode_bf16_256": decode("decode N256 H64", "bf16 [V,K]"),
+        "tilelang_h64": value(TILELANG, "graph", where={"K = V": "128"}),
+        "original_h64": three_digits(value(FAMILY, "graph", op="kda", shape="B=1,T=8192,H=64,K=128,V=128", backend="original")),
+        "cpu_commit": commit(CPU),
+        "cpu_prefill": thousands(cpu("prefill", 1)),
+        "cpu_prefill_ik": thousands(cpu_peer("ik_llama.cpp", "prefill", 1)),
+        "cpu_prefill_ggml": thousands(cpu_peer("ggml", "prefill", 1)),
+        "cpu_decode": thousands(cpu("decode", 1)),
+        "cpu_decode_ik": thousands(cpu_peer("ik_llama.cpp", "decode", 1)),
+        "cpu_decode_ggml": thousands(cpu_peer("ggml", "decode", 1)),
+        "xeon_commit": commit(XEON),
+        "xeon_prefill_avx3": xeon("AVX3", "prefill"),
+        "xeon_prefill_avx2": xeon("AVX2", "prefill"),
+        "xeon_times_avx3": f"{float(xeon('AVX3', 'prefill', column='x original')):.1f}",
+        "xeon_times_avx2": f"{float(xeon('AVX2', 'prefill', column='x original')):.1f}",
+        "xeon_decode_avx3": f"{float(xeon('AVX3', 'decode', column='x original')):.1f}",
+        "xeon_decode_avx2": f"{float(xeon('AVX2', 'decode', column='x original')):.1f}",
+        "xeon_dispatch_least": percent(quoted(XEON, r"second_of_three .*OVER +([0-9.]+) ns")),
+        "xeon_dispatch_most": percent(quoted(XEON, r"second_of_three .*OVER +[0-9.]+ ns +([0-9.]+) ns")),
+        "dispatch_second": dispatch("second_of_three"),
+        "dispatch_refused": dispatch("all_refuse"),
+        "dispatch_disabled": dispatch("disabled"),
+        "dispatch_plan": dispatch("plan"),
+        "dispatch_rules": dispatch("rules_20"),
+        "dispatch_peer": thousands(quoted(PEERS, r"decorator: ([0-9]+) with positional")),
+        "python_call": python_overhead("torch fused_recurrent_kda"),
+        "python_call_state": python_overhead("torch fused_recurrent_kda, state in and out"),
+        "python_import": percent(quoted(PYTHON, r"median +[0-9.]+ +[0-9.]+ +([0-9.]+)")),
+        "repeated_keys_flashkda": value(PEERS, "FlashKDA 1ce47ea", data="equal keys, no decay, beta about 1").split(" / ")[0],
+        "bf16_rounding": value(NUMERICS, "error o", data="random", dtype="bf16", backend="original"),
+        "repeated_keys_bar": flash_bars()[2],
+        "resident_growth": quoted(PYTHON, r"torch .*: \+([0-9]+) after"),
+        "python_calls": thousands(quoted(PYTHON, r"over ([0-9]+) calls")),
+    }
