@@ -3,7 +3,8 @@
 
     scripts/find_dependent_tests.py [--build DIR] [--numbers] [--others] FILES...
 
-`all` stands for every test (a build file changed, or nothing is known of a file), `none` for no test (prose).
+`all` stands for every test (a build file changed, or nothing is known of a file), `none` for no test (prose that none
+requires).
 With --others they are the tests that do not depend on the files.
 
 A file leads to the sources that are compiled from it, and each of those to tests:
@@ -134,9 +135,13 @@ class DependentTests:
             return found.union(*map(self.naming_op, ops))
         return found | {group for group in self.groups if any(target in program.needs for program in group.targets)}
 
+    def requiring(self, path):
+        """Tests that name a file, or a folder that it is in."""
+        return {group for group in self.groups if group.named & {path, *path.parents[:-1]}}
+
     def depending_on_name(self, path):
         """Tests that require a file or its folder, or run it, or run beside it."""
-        found = {group for group in self.groups if group.named & {path, *path.parents[:-1]}}
+        found = self.requiring(path)
         beside = {group for group in self.groups if group.is_of_tree and path.is_relative_to(group.folder)}
         return found | ({group for group in beside if path.stem in group.words} or beside)
 
@@ -145,7 +150,7 @@ class DependentTests:
         if is_build_file(path):
             return ALL
         if is_prose(path):
-            return set()
+            return self.requiring(path)
         named = self.depending_on_name(path)
         found = set(named)
         for target, source in self.graph.units_reading(path):

@@ -1,4 +1,4 @@
-"""The examples do what they say, in short."""
+"""The examples do what they say, in short; those of README.md and the documents run."""
 
 import os
 import re
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(os.environ["FLA_SOURCE_DIR"]) / "tools" / "examples"))
+SOURCE = Path(os.environ["FLA_SOURCE_DIR"])
+sys.path.append(str(SOURCE / "tools" / "examples"))
 
 
 @pytest.fixture
@@ -39,3 +40,15 @@ def test_training_with_the_kernels_gradients_goes_as_with_autograds(train_recall
 def test_the_picture_has_both_curves(train_recall):
     picture = train_recall.picture({"one": ([2.0, 1.0], 'stroke="red"'), "other": ([2.0, 0.5], 'stroke="blue"')})
     assert picture.count("<polyline") == 2 and "one" in picture and "other" in picture
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "tools/docs/pages/tutorials/first-call.md", "tools/docs/pages/tutorials/training.md"]
+)
+def test_the_first_python_block_of_a_page_runs(page):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    block = re.search(r"^```python\n(.*?)^```", (SOURCE / page).read_text(), re.S | re.M).group(1)
+    names = {name: torch.randn(1, 8, 2, 16) for name in "qkv"}
+    names |= {"g": -torch.rand(1, 8, 2, 16), "beta": torch.rand(1, 8, 2), "state": torch.zeros(1, 2, 16, 16)}
+    exec(block, names)
+    assert names["o"].shape == names["v"].shape

@@ -294,8 +294,10 @@ class ThisTree(unittest.TestCase):
     def test_this_script_leads_to_these_tests(self):
         self.assertIn("FindDependentTests.this_script_leads_to_these_tests", self.dependent("scripts/find_dependent_tests.py"))
 
-    def test_prose_leads_to_none_and_build_files_to_all(self):
-        self.assertEqual(self.dependent("README.md"), {"none"})
+    def test_prose_leads_to_what_requires_it_and_build_files_to_all(self):
+        self.assertEqual(self.dependent("LICENSE"), {"none"})
+        for file in ("README.md", "tools/docs/pages/performance.md", "tools/bench/results/peers.txt", "fla/core/tensor.h"):
+            self.assertIn("Documents.generated_parts_are_what_their_sources_say", self.dependent(file), file)
         self.assertEqual(self.dependent("CMakeLists.txt"), {"all"})
 
     def test_numbers_are_those_of_ctest(self):
@@ -307,7 +309,7 @@ class ThisTree(unittest.TestCase):
         others = dependent(BUILD, "tests/core/half_test.cpp", options=("--others",))
         self.assertFalse(these & others)
         self.assertEqual(these | others, listed())
-        for file, expected in ("README.md", "all"), ("CMakeLists.txt", "none"):
+        for file, expected in ("LICENSE", "all"), ("CMakeLists.txt", "none"):
             self.assertEqual(dependent(BUILD, file, options=("--others",)), {expected})
 
 

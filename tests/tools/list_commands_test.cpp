@@ -129,6 +129,16 @@ TEST(DocsCommand, PrintsTheTablesOfTheRegistry) {
   EXPECT_THAT(arguments, HasSubstr("Arguments of `common.solve_tril`:"));
 }
 
+TEST(DocsCommand, TellsOptionsFromFlagsAndWhatIsRequired) {
+  const std::string commands = fla({"docs", "--section", "commands"}).out;
+  for (const char* line : {"### `fla config check`\n\nsays whether a config file is right",
+                           "| `--in VALUE` | yes | the case file |\n", "| `--json` | | print JSON |\n",
+                           "| `files…` | yes | case files with expect.* tensors |\n"}) {
+    EXPECT_THAT(commands, HasSubstr(line));
+  }
+  EXPECT_THAT(commands, Not(HasSubstr("--help")));
+}
+
 TEST(DocsCommand, DoesNotDependOnTheEnvironment) {
   const Outcome plain = fla({"docs"}),
                 set = fla({"docs"}, {.variables = {{"FLA_NUM_THREADS", "1"}, {"FLA_LOG_LEVEL", "off"}}});
@@ -138,7 +148,7 @@ TEST(DocsCommand, DoesNotDependOnTheEnvironment) {
 
 TEST(DocsCommand, PrintsEverySectionWithoutOne) {
   const Outcome outcome = fla({"docs"});
-  for (const char* section : {"backends", "variables", "arguments"}) {
+  for (const char* section : {"backends", "variables", "arguments", "commands"}) {
     EXPECT_THAT(outcome.out, HasSubstr(fla({"docs", "--section", section}).out)) << section;
   }
 }

@@ -112,7 +112,7 @@ def is_shown(comment, declaration):
 def title(declaration):
     """The name that is declared."""
     code = re.sub(r"//.*|template <[^{;]*?>\n|requires .*?(?=\w+\()|FLA_API |\[\[\w+\]\] ?", "", declaration)
-    for pattern in (r"#define (\w+)", r"constexpr [\w:]+ (\w+)(?: =|\{)", r"^(?:class|struct|enum class|enum|concept|using|union) (\w+)", r"(operator\S+?|~?\w+)\(", r"(\w+)(?:\{.*\}| = .*)?;"):
+    for pattern in (r"#define (\w+)", r"^(?:class|struct|enum class|enum|concept|using|union) (\w+)", r"constexpr [\w:]+ (\w+)(?: =|\{)", r"(operator\S+?|~?\w+)\(", r"(\w+)(?:\{.*\}| = .*)?;"):
         if found := re.search(pattern, code, re.M):
             return found.group(1)
     return code.splitlines()[0]

@@ -156,7 +156,8 @@ ExitCode print(const std::string& wanted) {
 
 void add_docs(CLI::App& app, Action& chosen) {
   documented_app = &app;
-  CLI::App* command = app.add_subcommand("docs", "the tables of the documents, from the registry and the options themselves");
+  CLI::App* command =
+      app.add_subcommand("docs", "the tables of the documents, from the registry and the options themselves");
   auto wanted = std::make_shared<std::string>();
   std::vector<std::string> names;
   for (const Section& section : sections()) names.push_back(section.name);
