@@ -51,7 +51,7 @@ def without_bodies(text):
     while True:
         brace = text.find("{", begin)
         if brace < 0:
-            return made + text[begin:]
+            return (made + text[begin:]).replace("\n\n};", "\n};")
         statement = re.split(r"[;{}]|\b(?:public|protected):", (made + text[begin:brace]))[-1]
         code = re.sub(r"//.*", "", statement)
         is_type = re.match(r"\s*(template\s*<[^{]*>\s*)?(requires[^{]*\s)?(class|struct|enum|union|namespace)\b", code)
@@ -62,6 +62,8 @@ def without_bodies(text):
         elif "(" in code and not is_type:
             declaration = re.sub(r"\)\s*(const\s*|noexcept\s*)*\s:\s.*$", lambda found: found.group(0).split(":")[0].rstrip(), text[begin:brace], flags=re.S)
             end = end_of_braces(text, brace)
+            while more := re.match(r"(\s*,\s*\w+(\([^()]*\))?)*\s*\{", text[end:]):  # the brace was a member's, and the body comes
+                end = end_of_braces(text, end + more.end() - 1)
             made += declaration.rstrip() + ";"
             begin = end + 1 if text[end:end + 1] == ";" else end
         else:
@@ -106,7 +108,8 @@ def blocks(text):
 
 
 def is_shown(comment, declaration):
-    return bool(comment) or re.search(r"FLA_API|^(class|struct|enum)\b", declaration) is not None
+    is_public = re.search(r"FLA_API|^(class|struct|enum)\b", declaration) is not None
+    return (bool(comment) or is_public) and not title(declaration).startswith("__")
 
 
 def title(declaration):

@@ -120,33 +120,32 @@ void add_commands(const CLI::App& app, const std::string& name, std::string& tex
   }
 }
 
-const CLI::App* documented_app = nullptr;
-
-std::string commands() {
+std::string commands(const CLI::App& app) {
   std::string text;
-  add_commands(*documented_app, documented_app->get_name(), text);
+  add_commands(app, app.get_name(), text);
   return text;
 }
 
 struct Section {
   std::string name, title;
-  std::string (*print)();
+  std::string (*print)(const CLI::App& app);
 };
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section> all{{"backends", "Backends", backends},
-                                        {"variables", "Environment variables", variables_table},
-                                        {"arguments", "Arguments", arguments},
-                                        {"commands", "Commands", commands}};
+  static const std::vector<Section> all{
+      {"backends", "Backends", [](const CLI::App&) { return backends(); }},
+      {"variables", "Environment variables", [](const CLI::App&) { return variables_table(); }},
+      {"arguments", "Arguments", [](const CLI::App&) { return arguments(); }},
+      {"commands", "Commands", commands}};
   return all;
 }
 
-ExitCode print(const std::string& wanted) {
+ExitCode print(const std::string& wanted, const CLI::App& app) {
   bool first = true;
   for (const Section& section : sections()) {
     if (!wanted.empty() && section.name != wanted) continue;
     if (wanted.empty()) std::cout << (first ? "" : "\n") << "## " << section.title << "\n\n";
-    std::cout << section.print();
+    std::cout << section.print(app);
     first = false;
   }
   return kDone;
@@ -155,14 +154,13 @@ ExitCode print(const std::string& wanted) {
 }  // namespace
 
 void add_docs(CLI::App& app, Action& chosen) {
-  documented_app = &app;
   CLI::App* command =
       app.add_subcommand("docs", "the tables of the documents, from the registry and the options themselves");
   auto wanted = std::make_shared<std::string>();
   std::vector<std::string> names;
   for (const Section& section : sections()) names.push_back(section.name);
   command->add_option("--section", *wanted, "print this table alone")->check(CLI::IsMember(names));
-  command->callback([&chosen, wanted] { chosen = [wanted] { return print(*wanted); }; });
+  command->callback([&app, &chosen, wanted] { chosen = [&app, wanted] { return print(*wanted, app); }; });
 }
 
 }  // namespace fla::command
