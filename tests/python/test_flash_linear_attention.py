@@ -144,11 +144,13 @@ def call_of(op):
     call = {"q": q, "k": torch.nn.functional.normalize(k, dim=-1), "v": v}
     if op in ("gated_delta_rule", "simple_gla"):
         call["g"] = -torch.rand(1, 40, 2)
-    if op == "gla":
+    if op in ("gla", "kda"):
         call["g"] = -torch.rand(1, 40, 2, 16)
-    if op in ("gated_delta_rule", "delta_rule"):
+    if op == "dplr_delta_rule":
+        call["gk"] = -torch.rand(1, 40, 2, 16)
+    if op in ("gated_delta_rule", "delta_rule", "kda"):
         call["beta"] = torch.rand(1, 40, 2)
-    if op == "iplr_delta_rule":
+    if op in ("iplr_delta_rule", "dplr_delta_rule"):
         call |= {"a": -call["k"], "b": call["k"] * 0.5}
     if op == "lightning_attn":
         call |= {"layer_idx": 1, "num_layers": 4}

@@ -12,22 +12,29 @@ def _expect_none(given, when, names):
             _signatures.refuse(name, f"None {when}", type(given[name]).__name__)
 
 
+def _state_shape(given):
+    keys, values = given["q"].shape[3:], given["v"].shape[3:]
+    return given["v"].shape[2:3] + (values + keys if given["state_v_first"] else keys + values)
+
+
+def _with_checkpoints(given, later):
+    """The call that leaves the states after every 64 tokens in `later`."""
+    _expect_none(given, "with return_intermediate_states", ("state_indices", "checkpoints"))
+    given = given | {"return_intermediate_states": False}
+    return given | {"checkpoint_every": 64, "checkpoints": later} if later.shape[1] > 0 else given
+
+
 def with_intermediate_states(function, given):
     """What a call returns, and the states before every 64 tokens of a sequence: [B NT HV K V], or [1 NT HV K V] of all
     sequences of a pack."""
-    q, v, first = given["q"], given["v"], given["initial_state"]
+    q, first = given["q"], given["initial_state"]
     lengths = given["cu_seqlens"] if given["cu_seqlens"] is not None else given["cu_seqlens_cpu"]
-    _expect_none(given, "with return_intermediate_states", ("state_indices", "checkpoints"))
     counts = [q.shape[1]] * q.shape[0] if lengths is None else torch.as_tensor(lengths).diff().tolist()
     chunks = [-(-count // 64) for count in counts]
-    shape = v.shape[2:3] + (v.shape[3:] + q.shape[3:] if given["state_v_first"] else q.shape[3:] + v.shape[3:])
     if first is None:
-        first = torch.zeros((len(counts), *shape), device=q.device)
-    later = torch.empty((len(counts), max(chunks, default=0), *shape), device=q.device)
-    given = given | {"return_intermediate_states": False}
-    if later.shape[1] > 0:
-        given |= {"checkpoint_every": 64, "checkpoints": later}
-    results = function(**given)
+        first = torch.zeros((len(counts), *_state_shape(given)), device=q.device)
+    later = torch.empty((len(counts), max(chunks, default=0), *_state_shape(given)), device=q.device)
+    results = function(**_with_checkpoints(given, later))
     states = [torch.cat((first[n : n + 1], later[n, : chunks[n] - 1])) for n in range(len(counts)) if chunks[n] > 0]
     if lengths is None:
         together = torch.stack(states) if states else later
@@ -36,13 +43,29 @@ def with_intermediate_states(function, given):
     return *results, together.to(q.dtype)
 
 
+def _first_with_intermediate_states(given):
+    lengths = given["cu_seqlens"] if given["cu_seqlens"] is not None else given["cu_seqlens_cpu"]
+    sequences = given["q"].shape[0] if lengths is None else len(lengths) - 1
+    return _with_checkpoints(given, torch.empty((sequences, 1, *_state_shape(given)), device=given["q"].device))
+
+
+def _scale(given):
+    return given["q"].shape[-1] ** -0.5 if given["scale"] is None else given["scale"]
+
+
+def _not_normalized(given):
+    _expect_none(given, "with normalize and a state", ("state_indices", "out", "final_state"))
+    first = given["initial_state"]
+    first = first[0] if isinstance(first, tuple) else first
+    return given | {"normalize": False, "initial_state": first, "scale": _scale(given)}
+
+
 def with_sums_of_keys(function, given):
     """linear_attn with `normalize`. A state is a pair: the state, and the sum of the keys so far, [N 1 H K]."""
-    q, k, first, lengths = given["q"], given["k"], given["initial_state"], given["cu_seqlens"]
-    _expect_none(given, "with normalize and a state", ("state_indices", "out", "final_state"))
-    first, before = first if isinstance(first, tuple) else (first, None)
-    scale = q.shape[-1] ** -0.5 if given["scale"] is None else given["scale"]
-    o, state = function(**given | {"normalize": False, "initial_state": first, "scale": scale})
+    q, k, lengths = given["q"], given["k"], given["cu_seqlens"]
+    call = _not_normalized(given)
+    o, state = function(**call)
+    scale, before = call["scale"], given["initial_state"][1] if isinstance(given["initial_state"], tuple) else None
     keys = [k.float()] if lengths is None else list(k.float().split(torch.as_tensor(lengths).diff().tolist(), 1))
     if before is None:
         before = q.new_zeros((q.shape[0] if lengths is None else len(keys), 1, *q.shape[2:]), dtype=torch.float32)
@@ -59,26 +82,36 @@ def _parts(size):
     return [slice(size * n // count, size * (n + 1) // count) for n in range(count)]
 
 
+def _part(given, keys, values):
+    """The call with these of the keys and values."""
+    _expect_none(given, "with more than 256 keys or values", ("state_indices", "out", "final_state", "checkpoints"))
+    first, g = given["initial_state"], given.get("g")
+    part = given | {"scale": _scale(given), "v": given["v"][..., values]}
+    part |= {name: given[name][..., keys] for name in ("q", "k")}
+    if first is not None:
+        part["initial_state"] = first[..., values, keys] if given["state_v_first"] else first[..., keys, values]
+    if g is not None and g.dim() == 4:
+        part["g"] = g[..., keys]
+    return part
+
+
 def in_parts(function, given):
     """More keys or values than a call takes, of an op with the additive rule: each value is independent of the others, and
     outputs are sums over keys."""
-    q, k, v, first = given["q"], given["k"], given["v"], given["initial_state"]
-    _expect_none(given, "with more than 256 keys or values", ("state_indices", "out", "final_state", "checkpoints"))
     v_first = given["state_v_first"]
-    given = given | {"scale": q.shape[-1] ** -0.5 if given["scale"] is None else given["scale"]}
-    g = given.get("g")
     outputs, states = [], []
-    for values in _parts(v.shape[-1]):
-        found = []
-        for keys in _parts(q.shape[-1]):
-            part = given | {"q": q[..., keys], "k": k[..., keys], "v": v[..., values]}
-            if first is not None:
-                part["initial_state"] = first[..., values, keys] if v_first else first[..., keys, values]
-            if g is not None and g.dim() == 4:
-                part["g"] = g[..., keys]
-            found.append(function(**part))
+    for values in _parts(given["v"].shape[-1]):
+        found = [function(**_part(given, keys, values)) for keys in _parts(given["q"].shape[-1])]
         outputs.append(sum(o.float() for o, _ in found).to(found[0][0].dtype))
         if given["output_final_state"]:
             states.append(torch.cat([state for _, state in found], -1 if v_first else -2))
     state = torch.cat(states, -2 if v_first else -1) if states else None
     return torch.cat(outputs, -1), state
+
+
+# The first call of each, which stands for all of them where a call is explained.
+FIRST = {
+    "with_intermediate_states": _first_with_intermediate_states,
+    "with_sums_of_keys": _not_normalized,
+    "in_parts": lambda given: _part(given, _parts(given["q"].shape[-1])[0], _parts(given["v"].shape[-1])[0]),
+}

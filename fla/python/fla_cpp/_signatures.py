@@ -123,6 +123,12 @@ def _compose(name, function, given):
     return getattr(_composed, name)(function, given)
 
 
+def _first_composed(name, values, given):
+    from fla_cpp import _composed
+
+    return values(**_composed.FIRST[name](given))
+
+
 def _of_old_name(old, value, name, value_by_name):
     if value_by_name:
         raise _invalid(old, f"{old}: expected {name} alone, got both: {old} is its old name")
@@ -164,14 +170,18 @@ def _compiled(function, name, last_lines):
     return globals()[name]
 
 
+def _composed_lines(function, compose, name):
+    return [
+        f"if {when}: return {compose}({how!r}, {name}, locals())"
+        for when, how, _ in _compatibility.COMPOSED.get(function["name"], ())
+    ]
+
+
 def make(function):
     """The function that callers see."""
     name = function["name"]
     globals()[f"_call_{name}"] = function["call"]
-    lines = [
-        f"if {when}: return _compose({how!r}, {name}, locals())"
-        for when, how, _ in _compatibility.COMPOSED.get(name, ())
-    ]
+    lines = _composed_lines(function, "_compose", name)
     lines += [f"if _tracing(): return _through_torch({function['target']!r}, (VALUES))", f"return _call_{name}(VALUES)"]
     made = _compiled(function, name, lines)
     made.__module__ = "fla_cpp"
@@ -180,5 +190,7 @@ def make(function):
 
 
 def make_values(function):
-    """A function of the same signature that returns the values of the table's arguments, and the stream."""
-    return _compiled(function, f"_values_{function['name']}", ["return (VALUES)"])
+    """A function of the same signature that returns the values of the table's arguments, and the stream; of a call that is
+    several here, those of the first."""
+    name = f"_values_{function['name']}"
+    return _compiled(function, name, [*_composed_lines(function, "_first_composed", name), "return (VALUES)"])
