@@ -60,6 +60,13 @@ void fill_zeros(void* memory, std::size_t bytes, Device device, Stream stream) {
   check_cuda(cudaMemsetAsync(memory, 0, bytes, of(stream)), "filling device memory with zeros");
 }
 
+void fill_zeros(void* memory, std::size_t bytes, std::size_t rows, std::size_t pitch, Device device,
+                Stream stream) {
+  const CurrentDevice current(device.index);
+  check_cuda(cudaMemset2DAsync(memory, pitch, 0, bytes, rows, of(stream)),
+             "filling rows of device memory with zeros");
+}
+
 void copy(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,
           Stream stream) {
   const CurrentDevice current(to_device.is_cpu() ? from_device.index : to_device.index);

@@ -17,6 +17,10 @@ void release(void* memory, Device device, Stream stream) noexcept;
 
 void fill_zeros(void* memory, std::size_t bytes, Device device, Stream stream);
 
+/// `rows` of `bytes` each, `pitch` bytes apart, which is at least `bytes`.
+void fill_zeros(void* memory, std::size_t bytes, std::size_t rows, std::size_t pitch, Device device,
+                Stream stream);
+
 /// One of them, or both, on a GPU. Returns, if one is on the CPU, when the copy is done.
 void copy(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes, Stream stream);
 

@@ -25,6 +25,7 @@ namespace {
 void* allocate(std::size_t, Device device, Stream) { refuse(device); }
 void release(void*, Device, Stream) noexcept {}
 void fill_zeros(void*, std::size_t, Device device, Stream) { refuse(device); }
+void fill_zeros(void*, std::size_t, std::size_t, std::size_t, Device device, Stream) { refuse(device); }
 void copy(void*, Device to, const void*, Device from, std::size_t, Stream) {
   refuse(to.is_cpu() ? from : to);
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <string>
@@ -78,6 +80,22 @@ void pack(const TensorView& from, std::byte* to) {
   }
 }
 
+/// An axis with more than one place, `step` bytes from one to the next.
+struct Steps {
+  std::int64_t step, count;
+};
+
+void fill_zeros(std::byte* memory, const Steps& rows, std::size_t bytes, Device device, Stream stream) {
+  const auto step = static_cast<std::size_t>(rows.step), count = static_cast<std::size_t>(rows.count);
+  if (device.is_cpu()) {
+    for (std::size_t row = 0; row < count; ++row) std::memset(memory + row * step, 0, bytes);
+  } else if (count == 1) {
+    cuda::fill_zeros(memory, bytes, device, stream);
+  } else {
+    cuda::fill_zeros(memory, bytes, count, step, device, stream);
+  }
+}
+
 }  // namespace
 
 void set_device_allocator(const DeviceAllocator& given) {
@@ -138,6 +156,37 @@ Tensor copy_to(const TensorView& tensor, Device device, Stream stream) {
   const Tensor packed = Tensor::empty(tensor.shape(), tensor.dtype());
   pack(tensor, packed.as<std::byte>());
   return device.is_cpu() ? packed : copy_to(packed, device, stream);
+}
+
+void clear(const TensorView& tensor, Stream stream) {
+  if (tensor.numel() == 0) return;
+  require(tensor.device());
+  auto bytes = static_cast<std::int64_t>(size_of(tensor.dtype()));
+  std::byte* const first = tensor.as<std::byte>() + tensor.extent().begin;
+  std::array<Steps, TensorView::kMaxRank> axes;  // by their steps, the smallest first
+  auto end = axes.begin();
+  for (int axis = 0; axis < tensor.rank(); ++axis) {
+    if (tensor.size(axis) < 2 || tensor.stride(axis) == 0) continue;
+    const Steps steps{std::abs(tensor.stride(axis)) * bytes, tensor.size(axis)};
+    const auto place = std::find_if(axes.begin(), end, [&](const Steps& x) { return x.step > steps.step; });
+    std::move_backward(place, end, end + 1);
+    *place = steps;
+    ++end;
+  }
+  // The axes without gaps are one run of bytes, the next one counts the rows of a fill, and the others the
+  // fills.
+  auto next = axes.begin();
+  for (; next != end && next->step == bytes; ++next) bytes *= next->count;
+  constexpr std::int64_t kWidest = std::numeric_limits<std::int32_t>::max();  // pitch of a 2D fill
+  const Steps rows = next != end && next->step <= kWidest ? *next++ : Steps{bytes, 1};
+  std::int64_t fills = 1;
+  for (auto axis = next; axis != end; ++axis) fills *= axis->count;
+  for (std::int64_t fill = 0; fill < fills; ++fill) {
+    std::int64_t offset = 0, left = fill;
+    for (auto axis = next; axis != end; left /= axis->count, ++axis)
+      offset += left % axis->count * axis->step;
+    fill_zeros(first + offset, rows, static_cast<std::size_t>(bytes), tensor.device(), stream);
+  }
 }
 
 void synchronize(Device device, Stream stream) {

@@ -43,6 +43,10 @@ FLA_API void copy(const TensorView& from, const TensorView& to, Stream stream = 
 /// A contiguous copy of any tensor on the CPU or any contiguous tensor of a GPU, there.
 FLA_API Tensor copy_to(const TensorView& tensor, Device device, Stream stream = {});
 
+/// Makes every element zero, whatever the strides are, in the order of `stream`. Elements must have places of
+/// their own.
+FLA_API void clear(const TensorView& tensor, Stream stream = {});
+
 /// Returns when everything put on the stream so far is done. Nothing to do for the CPU.
 FLA_API void synchronize(Device device, Stream stream = {});
 

@@ -17,14 +17,29 @@ class FLA_API Error : public std::runtime_error {
 /// An argument of a call is wrong. Nothing has run and nothing was written.
 class FLA_API InvalidArgument : public Error {
  public:
-  /// The message reads "<argument>: <what was expected, what came>".
-  InvalidArgument(std::string_view argument, std::string_view what);
+  /// The message reads "<op>: <argument>: <what was expected, what came>", without an op where the argument
+  /// is no op's.
+  InvalidArgument(std::string_view argument, std::string_view what, std::string_view op = {});
 
   const std::string& argument() const { return argument_; }
+  /// What was expected, what came.
+  const std::string& problem() const { return problem_; }
+  /// The op that was called, or empty.
+  const std::string& op() const { return op_; }
 
  private:
-  std::string argument_;
+  std::string argument_, problem_, op_;
 };
+
+/// What `run` returns; an InvalidArgument that it throws names the op.
+template <class Run>
+auto naming_op(std::string_view op, const Run& run) {
+  try {
+    return run();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(error.argument(), error.problem(), op);
+  }
+}
 
 /// A setting (environment variable, policy) is wrong. The settings that were in force stay.
 class FLA_API ConfigError : public Error {

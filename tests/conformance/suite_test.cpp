@@ -107,6 +107,15 @@ const Defect kDefects[] = {
          [](const KdaArgs& args, KdaResult&) {
            if (args.q.numel() > 0) args.q.as<char>()[0] = static_cast<char>(args.q.as<char>()[0] + 1);
          }},
+    {.name = "AnOutputBehindTheLastSequence",
+     .caught_by = {"padding"},
+     .after =
+         [](const KdaArgs& args, KdaResult& result) {
+           if (!args.cu_seqlens.defined()) return;
+           const std::int64_t T = fla::sizes_of(args).T;
+           if (fla::tokens_of(args, fla::sizes_of(args).N - 1).end < T)
+             result.o.view().slice(1, T - 1, 1).as<char>()[0] = 1;
+         }},
     {.name = "AStateThatChangesWithoutAToken",
      .caught_by = {"empty_calls"},
      .after =

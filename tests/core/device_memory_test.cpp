@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -114,5 +115,37 @@ TEST(DeviceMemory, HalfAnAllocatorIsRefused) {
 }
 
 TEST(DeviceMemory, SynchronizingTheCpuIsNothing) { fla::synchronize({}); }
+
+/// What is left of 2 x 3 x 4 numbers when a part of them is cleared.
+std::vector<float> after_clearing(const std::function<TensorView(const TensorView&)>& part) {
+  std::vector<float> values(24, 1);
+  fla::clear(part({values.data(), DType::f32, {2, 3, 4}}));
+  return values;
+}
+
+TEST(Clear, ReachesEveryElementAndNoOther) {
+  const auto expect = [](const std::function<TensorView(const TensorView&)>& part) {
+    const std::vector<float> left = after_clearing(part);
+    std::vector<float> expected(24, 1);
+    const TensorView view = part({expected.data(), DType::f32, {2, 3, 4}});
+    std::array<std::int64_t, 3> at{};
+    for (at[0] = 0; at[0] < view.size(0); ++at[0]) {
+      for (at[1] = 0; at[1] < view.size(1); ++at[1]) {
+        for (at[2] = 0; at[2] < view.size(2); ++at[2])
+          view.as<float>()[at[0] * view.stride(0) + at[1] * view.stride(1) + at[2] * view.stride(2)] = 0;
+      }
+    }
+    EXPECT_EQ(left, expected) << view.describe();
+  };
+  expect([](const TensorView& all) { return all; });
+  expect([](const TensorView& all) { return all.slice(0, 1, 1); });
+  expect([](const TensorView& all) { return all.slice(1, 1, 2); });
+  expect([](const TensorView& all) { return all.slice(2, 3, 1); });
+  expect([](const TensorView& all) { return all.slice(1, 1, 2).slice(2, 1, 2); });
+  expect([](const TensorView& all) { return all.slice(1, 3, 0); });
+  expect([](const TensorView& all) {  // transposed, every second channel, from the last token to the first
+    return TensorView(all.as<float>() + 8, DType::f32, {2, 2, 3}, {2, 12, -4});
+  });
+}
 
 }  // namespace

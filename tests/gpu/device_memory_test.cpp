@@ -154,6 +154,25 @@ TEST_F(GpuMemory, LayoutsOfAGpuAreNotPacked) {
             "tensor: expected a contiguous tensor, got f32[3, 2] on cuda:0 with strides [4, 1]");
 }
 
+TEST_F(GpuMemory, ClearsWhatTheCpuClears) {
+  const auto part = [](const TensorView& all, int which) {
+    switch (which) {
+      case 0: return all.slice(0, 1, 1);                 // one run of bytes
+      case 1: return all.slice(1, 1, 2);                 // rows
+      case 2: return all.slice(1, 1, 2).slice(2, 1, 2);  // rows of several matrices
+      default: return TensorView(all.as<float>() + 8, DType::f32, {2, 2, 3}, {2, 12, -4}, all.device());
+    }
+  };
+  for (int which = 0; which < 4; ++which) {
+    std::vector<float> values = counting(24);
+    const CudaStream stream;
+    const Tensor there = fla::copy_to({values.data(), DType::f32, {2, 3, 4}}, kGpu, stream.stream());
+    fla::clear(part(there, which), stream.stream());
+    fla::clear(part({values.data(), DType::f32, {2, 3, 4}}, which));
+    EXPECT_THAT(values_of(there, stream.stream()), ElementsAreArray(values)) << which;
+  }
+}
+
 TEST_F(GpuMemory, ZerosAreZerosOnEveryStream) {
   for (int round = 0; round < 4; ++round) {
     const CudaStream stream;

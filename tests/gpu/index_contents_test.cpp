@@ -209,13 +209,13 @@ TEST_P(IndexContents, AreCheckedOnTheDeviceWhenTheDebugSwitchIsOn) {
   const LaidOut falls = entries(args.cu_seqlens, {0, 80, 10, 10, 200});
   args.cu_seqlens = falls;
   EXPECT_EQ(text(),
-            "cu_seqlens: expected entries that never fall, got cu_seqlens[1]=80 and cu_seqlens[2]=10");
+            "kda: cu_seqlens: expected entries that never fall, got cu_seqlens[1]=80 and cu_seqlens[2]=10");
   const LaidOut negative = entries(args.cu_seqlens, {-5, 0, 0, 0, 200});
   args.cu_seqlens = negative;
-  EXPECT_EQ(text(), "cu_seqlens: expected a first entry of 0, got cu_seqlens[0]=-5");
+  EXPECT_EQ(text(), "kda: cu_seqlens: expected a first entry of 0, got cu_seqlens[0]=-5");
   const LaidOut beyond = entries(args.cu_seqlens, {0, 10, 80, 80, 201});
   args.cu_seqlens = beyond;
-  EXPECT_EQ(text(), "cu_seqlens: expected a last entry of T=200, got cu_seqlens[4]=201");
+  EXPECT_EQ(text(), "kda: cu_seqlens: expected a last entry of at most T=200, got cu_seqlens[4]=201");
 }
 
 TEST_P(IndexContents, OfSlotsAreCheckedOnTheDeviceWhenTheDebugSwitchIsOn) {
@@ -229,11 +229,11 @@ TEST_P(IndexContents, OfSlotsAreCheckedOnTheDeviceWhenTheDebugSwitchIsOn) {
   EXPECT_EQ(text(), "nothing was thrown");
   const LaidOut beyond = entries(args.state_indices, {0, 1, 2, 17});
   args.state_indices = beyond;
-  EXPECT_EQ(text(), "state_indices: expected entries below P=11, got state_indices[3]=17");
+  EXPECT_EQ(text(), "kda: state_indices: expected entries below P=11, got state_indices[3]=17");
   const LaidOut twice = entries(args.state_indices, {0, 4, 2, 4});
   args.state_indices = twice;
   EXPECT_EQ(text(),
-            "state_indices: expected slots that one sequence alone writes, got state_indices[1]=4 and "
+            "kda: state_indices: expected slots that one sequence alone writes, got state_indices[1]=4 and "
             "state_indices[3]=4");
 }
 

@@ -96,7 +96,7 @@ TEST(ExplainCommand, TakesCheckpoints) {
   EXPECT_THAT(outcome.out, HasSubstr("kda.chunk_kda -> original"));
   EXPECT_EQ(spaced("checkpoint_every=2.5").err,
             "fla: checkpoint_every: expected a whole number, got '2.5'\n");
-  EXPECT_EQ(spaced("checkpoint_every=0").err, "fla: checkpoint_every: expected at least 1, got 0\n");
+  EXPECT_EQ(spaced("checkpoint_every=0").err, "fla: kda: checkpoint_every: expected at least 1, got 0\n");
 }
 
 TEST(ExplainCommand, RefusesACallThatKdaWouldRefuse) {
@@ -189,7 +189,7 @@ TEST(ExplainCommand, TakesPackedSequencesWithTheirIndicesOnTheHostOrTheDevice) {
     EXPECT_EQ(outcome.code, 0) << indices << ": " << outcome.err;
   }
   EXPECT_EQ(explained({"--with", "cu_seqlens@cuda"}).err,
-            "fla: cu_seqlens: expected device cpu, got cuda:0\n");
+            "fla: kda: cu_seqlens: expected device cpu, got cuda:0\n");
 }
 
 TEST(ExplainCommand, DoesNotReadIndicesOnADeviceWhenTheyAreToBeChecked) {

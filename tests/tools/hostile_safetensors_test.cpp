@@ -142,13 +142,13 @@ std::vector<Defect> defects() {
       {"TooManyDimensions", broken_case([](Json& h) { h["q"]["shape"] = {1, 1, 2, 1, 1, 2}; }),
        "tensor 'q': must have at most 5 dimensions, got 6"},
       {"DtypeThatKdaDoesNotTake", broken_case([](Json& h) { h["q"]["dtype"] = "I32"; }),
-       "q: expected dtype bf16 or f16 or f32, got i32"},
+       "kda: q: expected dtype bf16 or f16 or f32, got i32"},
       {"ShapeThatKdaDoesNotTake", broken_case([](Json& h) {
          h["k"]["shape"] = {1, 1, 2, 2};
        }),
-       "k: expected shape [B=1, T=2, H=1, K=2], got [1, 1, 2, 2]"},
+       "kda: k: expected shape [B=1, T=2, H=1, K=2], got [1, 1, 2, 2]"},
       {"ArgumentMissing", broken_case([](Json& h) { h["kk"] = h["k"], h.erase("k"); }),
-       "k: expected a tensor of shape [B=1, T=2, H=1, K=2], got none"},
+       "kda: k: expected a tensor of shape [B=1, T=2, H=1, K=2], got none"},
       {"OtherOp", broken_case([](Json& h) { h["__metadata__"]["op"] = "gla"; }),
        "expected a case of kda, got one of 'gla'"},
       {"FlagThatIsNone", broken_case([](Json& h) { h["__metadata__"]["safe_gate"] = "perhaps"; }),

@@ -23,6 +23,7 @@
 #include "tools/conformance/laid_out.h"
 #include "tools/conformance/op_specs.h"
 #include "tools/conformance/other_device.h"
+#include "tools/conformance/padded_call.h"
 #include "tools/conformance/searched_op.h"
 
 namespace fla::conformance {
@@ -57,6 +58,13 @@ class GradientCheck {
       attempt(call.args, [&](const Args& args) { compare_scaled(args, call, is_slow); });
       attempt(call.args, [&](const Args& args) { compare_surrounded(args); });
     }
+    indices_ =
+        DeviceIndices::on_host;  // with those on a device, gradients behind the sequences are not written
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const Spec spec{.H = 1, .HV = 2, .lengths = {70, 0, 33, 20}, .dtype = dtype};
+      const Call call(spec);
+      attempt(without_last_sequence(call.args), [&](const Args& args) { compare_padded(args, spec); });
+    }
     if (report_.calls > 0) return;
     if (!has_function_) {
       report_.refused = 0;
@@ -88,7 +96,7 @@ class GradientCheck {
   /// The same on the device that is checked. The tensors are on the host.
   Answer ask(const Args& args) const {
     if (options_.device.is_cpu()) return answer(args);
-    return answer(DeviceCall<Args>(args, options_.device).args());
+    return answer(DeviceCall<Args>(args, options_.device, indices_).args());
   }
 
   /// Whether the backend takes the call.
@@ -128,7 +136,7 @@ class GradientCheck {
 
   RecurrenceGradients gradients_of(const Args& args) const {
     if (options_.device.is_cpu()) return gradients_there(args);
-    DeviceCall<Args> call(args, options_.device);
+    DeviceCall<Args> call(args, options_.device, indices_);
     RecurrenceGradients gradients = call.bring_back(gradients_there(call.args()));
     if (!call.damage().empty()) fail(call.damage(), args);
     return gradients;
@@ -329,10 +337,22 @@ class GradientCheck {
     if (bytes_of(dv) != bytes_of(plain[2].second)) fail("dv has other bits when it is asked for alone", one);
   }
 
+  /// A call whose packed sequences end before T.
+  void compare_padded(const Args& args, const Spec& spec) {
+    compare_with_reference(args, spec);
+    compare_surrounded(args);
+    for (const auto& [name, gradient] : cases::named_gradients(gradients_of(args))) {
+      const Argument* argument = find_argument(Args::arguments(), name);
+      if (gradient.defined() && argument->shape.text.starts_with("B T") && !has_empty_padding(gradient, args))
+        fail(name + " behind the last sequence is not zero", args);
+    }
+  }
+
   Report& report_;
   const Options& options_;
   DType precision_;
   bool has_function_ = false;
+  DeviceIndices indices_ = DeviceIndices::on_device;
 };
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "tools/conformance/op_specs.h"
 #include "tools/conformance/op_target.h"
 #include "tools/conformance/other_device.h"
+#include "tools/conformance/padded_call.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/range_check.h"
 #include "tools/conformance/searched_recurrence.h"
@@ -522,6 +523,32 @@ struct Checks {
     if (report.calls == 0) report.refusals.emplace_back("takes no call with checkpoints");
   }
 
+  /// Packed sequences that end before T: outputs behind them are zeros, and nothing is read there. With
+  /// cu_seqlens on a device they are not written.
+  static void check_padding(Report& report, const Options& options) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const std::vector<std::int64_t>& lengths :
+           std::vector<std::vector<std::int64_t>>{{70, 0, 33, 20}, {0, 9}}) {
+        const Case call = cases::make_case(Spec{.H = 1, .HV = 2, .lengths = lengths, .dtype = dtype});
+        Args args = without_last_sequence(call.args);
+        const LaidOut out(args.v.shape(), dtype, Layout::padded(4));
+        args.out = out;
+        const cases::Reference reference = cases::reference_of(args);
+        for_each_target(report, options, args, [&](const Subject& target) {
+          const bool read_by_kernels = !options.device.is_cpu() && target.indices == DeviceIndices::on_device;
+          if (read_by_kernels || !takes(report, target, args)) return;
+          const RecurrenceResult result = target.run(args);
+          const std::string wrong = disagreement(result, reference, args, target.precision());
+          if (!wrong.empty()) fail(report, target, wrong, args);
+          if (!has_empty_padding(result.o, args))
+            fail(report, target, "has outputs behind the last sequence that are not zero", args);
+          if (!out.intact_around()) fail(report, target, "wrote around out", args);
+        });
+      }
+    }
+    if (report.calls == 0) report.refusals.emplace_back("takes no packed call");
+  }
+
   /// A check of any op, of kda.
   template <void (*check)(const SearchedOp&, Report&, const Options&)>
   static void search(Report& report, const Options& options) {
@@ -547,6 +574,7 @@ struct Checks {
       Check{"refusals_have_reasons", check_refusals_have_reasons},
       Check{"verifier_is_pure", check_verifier_is_pure},
       Check{"checkpoints", check_checkpoints},
+      Check{"padding", check_padding},
       Check{"gradients", check_gradients<Args>},
   };
 };

@@ -19,10 +19,12 @@ namespace fla {
 namespace common {
 namespace {
 
-void expect_cpu(const char* argument, const TensorView& tensor) {
+void expect_cpu(const char* stage, const char* argument, const TensorView& tensor) {
   if (tensor.device().is_cpu()) return;
-  throw InvalidArgument(argument, "expected device cpu, got " + to_string(tensor.device()) +
-                                      ": the stages have kernels for the CPU alone");
+  throw InvalidArgument(argument,
+                        "expected device cpu, got " + to_string(tensor.device()) +
+                            ": the stages have kernels for the CPU alone",
+                        stage);
 }
 
 std::int64_t row_at(const TensorView& tensor, std::int64_t batch, std::int64_t token, std::int64_t head) {
@@ -58,7 +60,7 @@ void for_each_head(const TensorView& tensor, std::int64_t rows, Body&& body) {
 }  // namespace
 
 DISPATCH("common", StageResult, l2_norm, const L2NormArgs& args) {
-  expect_cpu("x", args.x);
+  expect_cpu("l2_norm", "x", args.x);
   StageResult result = make_result(args);
   const TensorView& out = result.out;
   const std::int64_t K = args.x.size(3);
@@ -70,7 +72,7 @@ DISPATCH("common", StageResult, l2_norm, const L2NormArgs& args) {
 }
 
 DISPATCH("common", StageResult, gate, const GateArgs& args) {
-  expect_cpu("g", args.g);
+  expect_cpu("gate", "g", args.g);
   StageResult result = make_result(args);
   const TensorView& out = result.out;
   const std::int64_t K = args.g.size(3);
@@ -97,7 +99,7 @@ DISPATCH("common", StageResult, gate, const GateArgs& args) {
 }
 
 DISPATCH("common", StageResult, solve_tril, const SolveTrilArgs& args) {
-  expect_cpu("A", args.A);
+  expect_cpu("solve_tril", "A", args.A);
   StageResult result = make_result(args);
   const TensorView& out = result.out;
   const std::int64_t C = args.A.size(3);

@@ -85,22 +85,44 @@ void check_gradient(std::string_view name, const TensorView& gradient, std::stri
   }
 }
 
+/// The tokens of sequences, where the host can read that they end before T.
+std::int64_t packed_tokens(const Arguments& args) {
+  if (!args.cu_seqlens.defined() || !args.cu_seqlens.device().is_cpu()) return args.q.size(1);
+  return common::indices_of(args.cu_seqlens)[args.cu_seqlens.size(0) - 1];
+}
+
+/// Kernels write the tokens of sequences. Those behind the last one, in `tensor` of [B, T, …], are zeros.
+void clear_rest(const Tensor& tensor, const Arguments& args) {
+  const std::int64_t tokens = packed_tokens(args), T = args.q.size(1);
+  if (tokens < T) clear(tensor.view().slice(1, tokens, T - tokens), args.stream);
+}
+
+bool has_tokens(const Arguments& args, std::string_view name) {
+  const Argument* argument = find_argument(args.table, name);
+  return argument != nullptr && argument->shape.first.rank > 1 &&
+         argument->shape.first.dims[1].axis == Axis::T;
+}
+
 }  // namespace
 
 void validate(const Arguments& args) {
-  const AxisSizes sizes = check_arguments(args.table, args.args);
-  check_sizes(args, sizes);
-  check_options(args);
-  check_checkpoints(args);
-  if (args.op.head_gate == HeadGate::slopes) check_layer(args);
-  check_indices(args, sizes);
+  naming_op(args.op.name, [&] {
+    const AxisSizes sizes = check_arguments(args.table, args.args);
+    check_sizes(args, sizes);
+    check_options(args);
+    check_checkpoints(args);
+    if (args.op.head_gate == HeadGate::slopes) check_layer(args);
+    check_indices(args, sizes);
+  });
 }
 
 void validate(const BackwardArguments& args) {
   validate(args.call);
+  naming_op(args.call.op.name, [&] {
 #define FLA_INPUT(name) check_gradient("d" #name, args.d##name, #name, args.call.name);
-  FLA_RECURRENCE_INPUTS(FLA_INPUT)
+    FLA_RECURRENCE_INPUTS(FLA_INPUT)
 #undef FLA_INPUT
+  });
 }
 
 Sequence tokens_of(const Arguments& args, std::int64_t n) {
@@ -122,6 +144,7 @@ RecurrenceResult make_result(const Arguments& args) {
   RecurrenceResult result;
   result.o = args.out.defined() ? Tensor::over(args.out)
                                 : empty_on(args.v.shape(), args.v.dtype(), args.v.device(), args.stream);
+  clear_rest(result.o, args);
   if (args.final_state.defined()) {
     result.final_state = Tensor::over(args.final_state);
   } else if (args.output_final_state) {
@@ -145,7 +168,9 @@ RecurrenceGradients make_result(const BackwardArguments& args) {
     return empty_on(input.shape(), input.dtype(), input.device(), args.call.stream);
   };
   RecurrenceGradients result;
-#define FLA_INPUT(name) result.d##name = gradient(args.d##name, args.call.name);
+#define FLA_INPUT(name)                                    \
+  result.d##name = gradient(args.d##name, args.call.name); \
+  if (result.d##name.defined() && has_tokens(args.call, #name)) clear_rest(result.d##name, args.call);
   FLA_RECURRENCE_INPUTS(FLA_INPUT)
 #undef FLA_INPUT
   return result;

@@ -107,16 +107,20 @@ RecurrenceGradients run_on_cuda(const BackwardArguments& args) {
 }  // namespace
 
 std::size_t original_workspace(const Arguments& args) {
-  check_device(args.q.device());
-  const RecurrenceCall call = call_of(args, {});
-  check_grid(call);
-  return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));
+  return naming_op(args.op.name, [&] {
+    check_device(args.q.device());
+    const RecurrenceCall call = call_of(args, {});
+    check_grid(call);
+    return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));
+  });
 }
 std::size_t original_workspace(const BackwardArguments& args) {
-  check_device(args.call.q.device());
-  const BackwardCall call = call_of(args, {});
-  check_grid(call.call);
-  return cuda::backward_workspace(call);
+  return naming_op(args.call.op.name, [&] {
+    check_device(args.call.q.device());
+    const BackwardCall call = call_of(args, {});
+    check_grid(call.call);
+    return cuda::backward_workspace(call);
+  });
 }
 
 #else
@@ -132,22 +136,28 @@ RecurrenceGradients run_on_cuda(const BackwardArguments& args) { refuse(args.cal
 
 }  // namespace
 
-std::size_t original_workspace(const Arguments& args) { refuse(args.q.device()); }
-std::size_t original_workspace(const BackwardArguments& args) { refuse(args.call.q.device()); }
+std::size_t original_workspace(const Arguments& args) {
+  return naming_op(args.op.name, [&]() -> std::size_t { refuse(args.q.device()); });
+}
+std::size_t original_workspace(const BackwardArguments& args) {
+  return naming_op(args.call.op.name, [&]() -> std::size_t { refuse(args.call.q.device()); });
+}
 
 #endif
 
 RecurrenceResult run_chunk(const Arguments& args) {
-  return args.q.device().is_cpu() ? run_on_cpu(args, chunk_on_cpu) : run_on_cuda(args, kChunk);
+  if (args.q.device().is_cpu()) return run_on_cpu(args, chunk_on_cpu);
+  return naming_op(args.op.name, [&] { return run_on_cuda(args, kChunk); });
 }
 RecurrenceGradients run_backward(const BackwardArguments& args) {
-  if (!args.call.q.device().is_cpu()) return run_on_cuda(args);
+  if (!args.call.q.device().is_cpu()) return naming_op(args.call.op.name, [&] { return run_on_cuda(args); });
   RecurrenceGradients result = make_result(args);
   backward_on_cpu(call_of(args, result));
   return result;
 }
 RecurrenceResult run_recurrent(const Arguments& args) {
-  return args.q.device().is_cpu() ? run_on_cpu(args, recurrent_on_cpu) : run_on_cuda(args, kRecurrent);
+  if (args.q.device().is_cpu()) return run_on_cpu(args, recurrent_on_cpu);
+  return naming_op(args.op.name, [&] { return run_on_cuda(args, kRecurrent); });
 }
 
 }  // namespace fla::recurrence

@@ -38,7 +38,8 @@
 
 #define FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                           \
   FLAG(state_v_first, "states are [V, K] instead of [K, V]")                                             \
-  INDEX(cu_seqlens, optional, kIndexTypes, "N+1", "where packed sequences begin; the last entry is T")   \
+  INDEX(cu_seqlens, optional, kIndexTypes, "N+1",                                                        \
+        "where packed sequences begin, and at last where they end: at T or before it")                   \
   FORWARD(INDEX(state_indices, optional, kIndexTypes, "N",                                               \
                 "the slot of the states' pool that a sequence reads; negative: the sequence is skipped") \
               INDEX(state_write_indices, optional, kIndexTypes, "N",                                     \

@@ -21,10 +21,11 @@
 ///
 /// Sizes: B batches of T tokens, H key heads, HV value heads (a multiple of H; value head i reads key head
 /// i / (HV / H)), K and V channels from 1 to 256, N sequences: B, or with cu_seqlens (then B is 1) the packed
-/// sequences [cu_seqlens[i], cu_seqlens[i + 1]), empty ones allowed. Strides are honoured on every axis, so
-/// slices of fused projections are legal. All arithmetic is in f32, but for the factors of products in
-/// backends that say so (BackendInfo::precision). Gates may be as strong as they like, -inf included. A
-/// token's output depends on no later token, whatever that holds, NaN included.
+/// sequences [cu_seqlens[i], cu_seqlens[i + 1]), empty ones allowed. The last of them may end before T (a
+/// batch padded at its end): see below. Strides are honoured on every axis, so slices of fused projections
+/// are legal. All arithmetic is in f32, but for the factors of products in backends that say so
+/// (BackendInfo::precision). Gates may be as strong as they like, -inf included. A token's output depends on
+/// no later token, whatever that holds, NaN included.
 ///
 /// States are a pool of P slots. Without state_indices P is N and sequence n has slot n. With them sequence n
 /// reads slot state_indices[n] of initial_state and writes slot state_write_indices[n] (state_indices[n]
@@ -42,6 +43,10 @@
 /// call neither waits nor breaks a graph capture; kernels stay inside the tensors whatever they hold (bounds
 /// are clamped to [0, T], slots outside the pool count as negative), and FLA_CHECK_INDICES=1 reads and checks
 /// them first.
+///
+/// Tokens behind the last sequence belong to none: nothing of them is read. With cu_seqlens on the host their
+/// outputs and their gradients are zeros (make_result sees to it); with cu_seqlens on the device nothing is
+/// written for them, and memory that the call makes holds anything there.
 ///
 /// Views must outlive the call (on CUDA: the work on the stream, except indices on the host). With `out`,
 /// where a state is asked for `final_state`, and on CUDA `workspace` given, a call allocates nothing after

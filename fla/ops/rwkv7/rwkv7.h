@@ -104,8 +104,7 @@ auto as_rwkv7(const Args& args, Function&& function) {
   try {
     return function(dplr_of(args));
   } catch (const InvalidArgument& error) {
-    const std::string& name = error.argument();
-    throw InvalidArgument(rwkv7_name(name), std::string_view(error.what()).substr(name.size() + 2));
+    throw InvalidArgument(rwkv7_name(error.argument()), error.problem(), "rwkv7");
   }
 }
 

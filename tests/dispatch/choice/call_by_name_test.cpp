@@ -61,9 +61,9 @@ TEST(Call, ByTheOpsNameGoesThroughItsFrontDoor) {
 
 TEST(Call, ValidatesTheArguments) {
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("kda.chunk_kda", fla::KdaArgs{}); }),
-            "q: expected a tensor of shape [B, T, H, K], got none");
+            "kda: q: expected a tensor of shape [B, T, H, K], got none");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("kda", fla::KdaArgs{}); }),
-            "q: expected a tensor of shape [B, T, H, K], got none");
+            "kda: q: expected a tensor of shape [B, T, H, K], got none");
 }
 
 TEST(Call, SaysWhichNamesThereAre) {

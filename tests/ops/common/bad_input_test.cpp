@@ -18,23 +18,24 @@ using fla::TensorView;
 using fla_test::random_tensor;
 namespace common = fla::common;
 
-/// What a stage says to arguments that are wrong, which must be the same both ways.
+/// What a stage says to arguments that are wrong after its name, which must be the same both ways.
 template <class Args>
-std::string answer(fla::StageResult (*stage)(const Args&), fla::StageResult (*original)(const Args&),
-                   const Args& args) {
+std::string answer(const std::string& name, fla::StageResult (*stage)(const Args&),
+                   fla::StageResult (*original)(const Args&), const Args& args) {
   const auto said = [&](auto* run) {
-    return fla_test::error_text<fla::InvalidArgument>([&] { (void)run(args); });
+    const std::string text = fla_test::error_text<fla::InvalidArgument>([&] { (void)run(args); });
+    return text.starts_with(name + ": ") ? text.substr(name.size() + 2) : "without its name: " + text;
   };
   const std::string text = said(stage);
   EXPECT_EQ(said(original), text);
   return text;
 }
 std::string l2_norm(const L2NormArgs& args) {
-  return answer(common::l2_norm, common::original::l2_norm, args);
+  return answer("l2_norm", common::l2_norm, common::original::l2_norm, args);
 }
-std::string gate(const GateArgs& args) { return answer(common::gate, common::original::gate, args); }
+std::string gate(const GateArgs& args) { return answer("gate", common::gate, common::original::gate, args); }
 std::string solve_tril(const SolveTrilArgs& args) {
-  return answer(common::solve_tril, common::original::solve_tril, args);
+  return answer("solve_tril", common::solve_tril, common::original::solve_tril, args);
 }
 
 const Tensor kX = random_tensor({2, 3, 4, 5}, DType::f32, 1);
@@ -90,7 +91,7 @@ TEST(StagesRefuse, OutputsThatOverlapOtherThanInPlace) {
             "out: expected memory of its own, got some that overlaps g");
   EXPECT_EQ(solve_tril({.A = front, .out = back}),
             "out: expected memory of its own, got some that overlaps A");
-  EXPECT_EQ(l2_norm({.x = front, .out = front}), "nothing was thrown");
+  EXPECT_EQ(l2_norm({.x = front, .out = front}), "without its name: nothing was thrown");
 }
 
 TEST(StagesRefuse, BoundsThatAreNone) {

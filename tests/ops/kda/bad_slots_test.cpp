@@ -211,11 +211,11 @@ TEST(KdaGoodSlots, ManyAreToldApart) {
   EXPECT_NO_THROW(fla::validate_arguments(args));
   write[512] = write[3];
   EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] { fla::validate_arguments(args); }),
-            "state_write_indices: expected slots that one sequence alone writes, got "
+            "kda: state_write_indices: expected slots that one sequence alone writes, got "
             "state_write_indices[3]=48000001 and state_write_indices[512]=48000001");
   write[512] = read[77];
   EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] { fla::validate_arguments(args); }),
-            "state_write_indices: expected slots that no other sequence reads, got "
+            "kda: state_write_indices: expected slots that no other sequence reads, got "
             "state_write_indices[512]=1232000000 and state_indices[77]=1232000000");
 }
 
@@ -245,7 +245,7 @@ TEST_F(KdaDeviceIndices, AreNotReadByTheValidation) { EXPECT_NO_THROW(fla::valid
 TEST_F(KdaDeviceIndices, AreHeldToWhatMetadataCanTell) {
   call_.args.final_state = {};
   EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] { fla::validate_arguments(call_.args); }),
-            "final_state: expected the pool that state_write_indices name slots of, got none");
+            "kda: final_state: expected the pool that state_write_indices name slots of, got none");
 }
 
 TEST_F(KdaDeviceIndices, AreCopiedFirstWhereTheEnvironmentAsksForIt) {

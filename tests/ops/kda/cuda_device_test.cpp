@@ -29,9 +29,10 @@ KdaArgs on_no_device(const fla::cases::KdaCase& call) {
 
 std::string expected() {
   const std::size_t count = fla::cuda_devices().size();
-  if (count == 0) return "q: expected device cpu, got cuda:999: " + std::string(fla::why_no_cuda_device());
+  if (count == 0)
+    return "kda: q: expected device cpu, got cuda:999: " + std::string(fla::why_no_cuda_device());
   const std::string there = count == 1 ? "cuda:0" : "cuda:0 to cuda:" + std::to_string(count - 1);
-  return "q: expected device " + there + ", got cuda:999";
+  return "kda: q: expected device " + there + ", got cuda:999";
 }
 
 TEST(KdaOnCuda, IsRefusedWhereThereIsNoSuchDevice) {
@@ -51,7 +52,7 @@ TEST(KdaWorkspace, IsAskedForWithValidArgumentsOnly) {
   fla::cases::KdaCase call = fla::cases::make_kda_case({.T = 3, .H = 1, .K = 8, .V = 8});
   call.args.k = {};
   EXPECT_EQ(error_text<InvalidArgument>([&] { fla::workspace_size(call.args); }),
-            "k: expected a tensor of shape [B=1, T=3, H=1, K=8], got none");
+            "kda: k: expected a tensor of shape [B=1, T=3, H=1, K=8], got none");
 }
 
 }  // namespace

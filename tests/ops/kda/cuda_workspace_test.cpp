@@ -95,8 +95,8 @@ TEST_F(KdaWorkspaceOnGpu, IsRefusedWhereItIsTooSmall) {
   const fla::conformance::SurroundedMemory memory(fla_test::kGpu, kBytes);
   KdaArgs args = call.args();
   args.workspace = {memory.data(), kBytes - 1};
-  const std::string expected =
-      "workspace: expected at least " + std::to_string(kBytes) + " bytes, got " + std::to_string(kBytes - 1);
+  const std::string expected = "kda: workspace: expected at least " + std::to_string(kBytes) +
+                               " bytes, got " + std::to_string(kBytes - 1);
   EXPECT_EQ(error_text<InvalidArgument>([&] { fla::chunk_kda(args); }), expected);
   EXPECT_EQ(error_text<InvalidArgument>([&] { fla::original::chunk_kda(args); }), expected);
 }
@@ -107,7 +107,7 @@ TEST_F(KdaWorkspaceOnGpu, IsRefusedWhereItIsNotAligned) {
   KdaArgs args = call.args();
   args.workspace = {memory.data(), kBytes};
   EXPECT_EQ(error_text<InvalidArgument>([&] { fla::chunk_kda(args); }),
-            "workspace: expected memory aligned to 256 bytes, got an address 16 bytes off");
+            "kda: workspace: expected memory aligned to 256 bytes, got an address 16 bytes off");
 }
 
 TEST_F(KdaWorkspaceOnGpu, IsRefusedWithoutMemory) {
@@ -115,7 +115,7 @@ TEST_F(KdaWorkspaceOnGpu, IsRefusedWithoutMemory) {
   KdaArgs args = call.args();
   args.workspace = {nullptr, kBytes};
   EXPECT_EQ(error_text<InvalidArgument>([&] { fla::chunk_kda(args); }),
-            "workspace: expected " + std::to_string(kBytes) + " bytes of memory, got a null pointer");
+            "kda: workspace: expected " + std::to_string(kBytes) + " bytes of memory, got a null pointer");
 }
 
 TEST_F(KdaWorkspaceOnGpu, MayBeAnythingWhereNoneIsNeeded) {

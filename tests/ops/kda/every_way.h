@@ -42,7 +42,8 @@ inline void expect_refusal(const fla::KdaArgs& args, const std::string& argument
       ADD_FAILURE() << where << " threw nothing";
     } catch (const fla::InvalidArgument& error) {
       EXPECT_EQ(error.argument(), argument) << where;
-      EXPECT_EQ(error.what(), argument + ": " + message) << where;
+      EXPECT_EQ(error.what(), "kda: " + argument + ": " + message) << where;
+      EXPECT_EQ(error.op(), "kda") << where;
     }
   };
   for (const auto& [way, run] : kEveryWay) expect(way, [&, run = run] { run(args); });

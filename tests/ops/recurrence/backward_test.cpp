@@ -48,7 +48,8 @@ TEST(Backward, RefusesBadInputByItsName) {
     try {
       fla::chunk_kda_backward(args);
     } catch (const fla::InvalidArgument& error) {
-      return error.what();
+      EXPECT_EQ(error.op(), "kda");
+      return error.problem().empty() ? "" : error.argument() + ": " + error.problem();
     }
     return "took it";
   };

@@ -34,7 +34,7 @@ void expect_refusal(const Args& args, fla::RecurrenceResult (*chunk)(const Args&
       run(args);
       ADD_FAILURE() << "took it: " << words;
     } catch (const fla::InvalidArgument& error) {
-      EXPECT_EQ(error.what(), words);
+      EXPECT_EQ(error.what(), std::string(Args::kOp.name) + ": " + words);
     }
   }
 }

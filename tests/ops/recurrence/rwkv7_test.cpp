@@ -43,10 +43,10 @@ TEST(Rwkv7, ErrorsHaveItsNames) {
     call.*member = {};
     return fla_test::error_text<fla::InvalidArgument>([&] { (void)fla::rwkv7(call); });
   };
-  EXPECT_EQ(error_of(&Rwkv7Args::r).substr(0, 3), "r: ");
-  EXPECT_EQ(error_of(&Rwkv7Args::w).substr(0, 3), "w: ");
-  EXPECT_EQ(error_of(&Rwkv7Args::k).substr(0, 3), "k: ");
-  EXPECT_EQ(error_of(&Rwkv7Args::a).substr(0, 3), "a: ");
+  EXPECT_EQ(error_of(&Rwkv7Args::r).substr(0, 10), "rwkv7: r: ");
+  EXPECT_EQ(error_of(&Rwkv7Args::w).substr(0, 10), "rwkv7: w: ");
+  EXPECT_EQ(error_of(&Rwkv7Args::k).substr(0, 10), "rwkv7: k: ");
+  EXPECT_EQ(error_of(&Rwkv7Args::a).substr(0, 10), "rwkv7: a: ");
 }
 
 TEST(Rwkv7, HasTheGradientsOfDplrDeltaRule) {
@@ -70,9 +70,10 @@ TEST(Rwkv7, HasTheGradientsOfDplrDeltaRule) {
   EXPECT_EQ(fla::workspace_size(call), 0u);
   const fla::Tensor wrong = fla::Tensor::empty({1}, fla::DType::f32);
   call.dw = wrong;
-  EXPECT_EQ(
-      fla_test::error_text<fla::InvalidArgument>([&] { (void)fla::chunk_rwkv7_backward(call); }).substr(0, 4),
-      "dw: ");
+  EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] {
+              (void)fla::chunk_rwkv7_backward(call);
+            }).substr(0, 11),
+            "rwkv7: dw: ");
 }
 
 }  // namespace
