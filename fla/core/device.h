@@ -15,6 +15,9 @@ struct Device {
   DeviceType type = DeviceType::cpu;
   std::int16_t index = 0;
 
+  static constexpr Device cpu() { return {}; }
+  static constexpr Device cuda(int index = 0) { return {DeviceType::cuda, static_cast<std::int16_t>(index)}; }
+
   constexpr bool is_cpu() const { return type == DeviceType::cpu; }
   friend constexpr bool operator==(const Device&, const Device&) = default;
 };

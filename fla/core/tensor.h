@@ -36,6 +36,10 @@ class TensorView {
   /// With strides of the caller's, in elements, as many as there are sizes.
   FLA_API TensorView(const void* data, DType dtype, std::span<const std::int64_t> shape,
                      std::span<const std::int64_t> strides, Device device = {});
+  TensorView(const void* data, DType dtype, std::initializer_list<std::int64_t> shape,
+             std::initializer_list<std::int64_t> strides, Device device = {})
+      : TensorView(data, dtype, std::span(shape.begin(), shape.size()),
+                   std::span(strides.begin(), strides.size()), device) {}
 
   template <std::same_as<Tensor> Temporary>
   TensorView(const Temporary&&) = delete;

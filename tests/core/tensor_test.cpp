@@ -59,6 +59,28 @@ TEST(TensorView, IsRowMajorWithoutStrides) {
   EXPECT_TRUE(view.is_contiguous());
 }
 
+TEST(TensorView, TakesStridesAsABraceList) {
+  const TensorView view(nullptr, DType::bf16, {2, 3, 4}, {100, -4, 0});
+  EXPECT_THAT(view.shape(), ElementsAre(2, 3, 4));
+  EXPECT_THAT(view.strides(), ElementsAre(100, -4, 0));
+  EXPECT_EQ(view.device(), Device::cpu());
+  EXPECT_EQ(TensorView(nullptr, DType::f32, {2, 3}, {3, 1}, Device::cuda(1)).device(), Device::cuda(1));
+  EXPECT_EQ(
+      error_text<InvalidArgument>([] {
+        TensorView(nullptr, DType::f32, {2, 3}, {1});
+      }),
+      error_text<InvalidArgument>([] {
+        TensorView(nullptr, DType::f32, std::array<std::int64_t, 2>{2, 3}, std::array<std::int64_t, 1>{1});
+      }));
+}
+
+TEST(Device, HasShortNames) {
+  EXPECT_EQ(Device::cuda(), (Device{DeviceType::cuda, 0}));
+  EXPECT_EQ(to_string(Device::cuda(3)), "cuda:3");
+  EXPECT_EQ(Device::cpu(), Device{});
+  EXPECT_EQ(TensorView(nullptr, DType::f32, {2, 3}, Device::cuda(0)).device(), Device::cuda(0));
+}
+
 TEST(TensorView, KeepsTheCallersStrides) {
   const std::array<std::int64_t, 3> shape{2, 3, 4}, strides{100, -4, 0};
   const TensorView view(nullptr, DType::bf16, shape, strides);
