@@ -7,12 +7,16 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  else()
+    set(CMAKE_BUILD_TYPE Release)  # here alone: the cache is the other project's
+  endif()
 endif()
 # The places that errors name are the same wherever the sources lie.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
@@ -20,7 +24,10 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURC
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 add_library(fla_warnings INTERFACE)
-set(warnings -Wall -Wextra -Wnon-virtual-dtor -Wcast-qual -Werror)
+set(warnings -Wall -Wextra -Wnon-virtual-dtor -Wcast-qual)
+if(PROJECT_IS_TOP_LEVEL)
+  list(APPEND warnings -Werror)  # what a newer compiler warns of is no error in another project
+endif()
 if(NOT FLA_COMPILE_TOGETHER)
   list(APPEND warnings -Wshadow)  # a name of one source may hide that of another
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
