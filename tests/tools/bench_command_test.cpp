@@ -10,6 +10,7 @@
 namespace fla::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -132,6 +133,11 @@ TEST(BenchCommand, WritesAPageThatNeedsNoNetwork) {
   EXPECT_THAT(folder.contents(), ElementsAre("page.html"));
   const std::string page = read_bytes(folder / "page.html");
   EXPECT_THAT(page, HasSubstr("\"backend\":\"original\""));
+  EXPECT_THAT(page,
+              ContainsRegex("\"date\":\"20[0-9][0-9]-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-5][0-9] UTC\""));
+  EXPECT_THAT(page, ContainsRegex("\"command\":\"[^\"]*fla bench kda [^\"]*--html [^\"]*page.html"));
+  EXPECT_THAT(page, HasSubstr("<meta name=\"viewport\" content=\"width=device-width"));
+  EXPECT_THAT(page, HasSubstr("matchMedia('(max-width: 640px)')"));
   for (const char* reference : {"http:", "https:", "//cdn", "src=", "href=", "@import", "url(", "fetch("}) {
     EXPECT_THAT(page, Not(HasSubstr(reference)));
   }

@@ -1,8 +1,10 @@
 #include "tools/fla/bench.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -154,6 +156,16 @@ CudaBenchRequest cuda_request_from(const BenchOptions& options, Device device) {
   return request;
 }
 
+/// "2026-01-31 12:00 UTC"
+std::string now_as_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
+  return text.data();
+}
+
 /// Runs the benchmark, with its progress shown, and prints what it found.
 template <class Request>
 auto print(const BenchOptions& options, const Request& request, Device device) {
@@ -161,7 +173,9 @@ auto print(const BenchOptions& options, const Request& request, Device device) {
     Progress progress(bench_steps(request));
     return run_bench(request, progress);
   }();
-  const nlohmann::ordered_json machine = machine_facts(device), json = to_json(report, machine);
+  const nlohmann::ordered_json machine = machine_facts(device);
+  nlohmann::ordered_json json = to_json(report, machine);
+  json["date"] = now_as_text();
   if (!options.html.empty()) {
     cases::AtomicFile page(options.html);
     page.write(to_html(json));
