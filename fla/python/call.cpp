@@ -126,6 +126,7 @@ class Call {
       return rule.gradient_of >= 0 && is_given(rule.output);
     });
   }
+  void take_rows();
   void take_tensor(std::size_t row, PyObject* value);
   bool names_slots() const;
   DType dtype_of(const ResultRule& rule) const;
@@ -146,15 +147,17 @@ class Call {
 bool Call::is_for_torchs_dispatcher() const {
   const TorchApi* torch = torch_api();
   if (torch == nullptr) return false;
-  bool any = false, subclass = false;
+  PyObject* any = nullptr;
+  bool subclass = false;
   for (std::size_t row = 0; row < op_.table.size(); ++row) {
     PyObject* value = values_[row];
     if (!op_.table[row].is_tensor() || value == Py_None) continue;
     const bool plain = torch->is_plain(value);
-    any = any || plain;
+    if (plain) any = value;
     subclass = subclass || (!plain && PyObject_TypeCheck(value, torch->tensor));
   }
-  if (subclass || !any) return subclass;
+  if (subclass || any == nullptr) return subclass;
+  if (torch->is_meta(any)) return true;
   if (torch->has_dispatch_modes() || torch->is_in_forward_mode() || torch->is_autocasting()) return true;
   if (!torch->records_gradients()) return false;
   for (std::size_t row = 0; row < op_.table.size(); ++row) {
@@ -179,6 +182,15 @@ void Call::take_tensor(std::size_t row, PyObject* value) {
 }
 
 void Call::take_arguments() {
+  try {
+    naming_op(op_.name, [this] { take_rows(); });
+  } catch (const py::type_error& error) {
+    throw py::type_error(std::string(op_.name) + ": " + error.what());
+  }
+  op_.args.set_stream(args_.data(), stream_.known());
+}
+
+void Call::take_rows() {
   for (std::size_t row = 0; row < op_.table.size(); ++row) {
     if (!is_given(row)) continue;
     const Argument& argument = op_.table[row];
@@ -190,7 +202,6 @@ void Call::take_arguments() {
       default: take_tensor(row, value);
     }
   }
-  op_.args.set_stream(args_.data(), stream_.known());
 }
 
 bool Call::names_slots() const {
@@ -225,7 +236,7 @@ void Call::take_outputs_from_framework() {
   if (device_.is_cpu() || kind_ == Kind::numpy) return;
   const py::object empty = allocator_of(first_);
   if (empty.is_none()) return;
-  const AxisSizes sizes = check_arguments(op_.table, args_.data());
+  const AxisSizes sizes = naming_op(op_.name, [this] { return check_arguments(op_.table, args_.data()); });
   for (std::size_t i = 0; i < op_.results.size(); ++i) {
     const ResultRule& rule = op_.results[i];
     const Argument& output = op_.table[rule.output];

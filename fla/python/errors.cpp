@@ -24,6 +24,7 @@ PyObject* make(py::module_& module, const char* name, const char* doc, py::tuple
 void set_invalid_argument(const InvalidArgument& error) {
   const py::object raised = py::reinterpret_borrow<py::object>(invalid_argument)(error.what());
   raised.attr("argument") = error.argument();
+  raised.attr("op") = error.op();
   PyErr_SetObject(invalid_argument, raised.ptr());
 }
 
@@ -35,11 +36,12 @@ void add_errors(py::module_& module) {
   };
   base =
       make(module, "Error", "Base of what the library raises.", py::make_tuple(py::handle(PyExc_Exception)));
-  invalid_argument =
-      make(module, "InvalidArgument",
-           "An argument of a call is wrong; `argument` is its name. Nothing has run and nothing was written.",
-           with(base, PyExc_ValueError));
-  py::setattr(invalid_argument, "argument", py::str());
+  invalid_argument = make(module, "InvalidArgument",
+                          "An argument of a call is wrong; `argument` is its name, `op` the op's. Nothing "
+                          "has run and nothing was "
+                          "written.",
+                          with(base, PyExc_ValueError));
+  for (const char* name : {"argument", "op"}) py::setattr(invalid_argument, name, py::str());
   config_error = make(module, "ConfigError", "A setting is wrong. The settings that were in force stay.",
                       with(base, PyExc_ValueError));
   backend_error =

@@ -21,25 +21,37 @@ namespace {
 
 using Unlocked = py::call_guard<ReleasedGil>;
 
+template <class T, class Type>
+struct Member {
+  const char* name;
+  Type T::*pointer;
+};
+
+/// Members that Python reads; an object is pickled as what they hold.
+template <class T, class... Types>
+void add_members(py::class_<T>& type, const Member<T, Types>&... members) {
+  (type.def_readonly(members.name, members.pointer), ...);
+  type.def(py::pickle([members...](const T& self) { return py::make_tuple(self.*(members.pointer)...); },
+                      [members...](const py::tuple& state) {
+                        T made{};
+                        std::size_t i = 0;
+                        ((made.*(members.pointer) = state[i++].template cast<Types>()), ...);
+                        return made;
+                      }));
+}
+
 void add_explanation(py::module_& module) {
   py::class_<Explanation> explanation(module, "Explanation", "What would become of a call, and why.");
-  py::class_<Explanation::Row>(explanation, "Row")
-      .def_readonly("name", &Explanation::Row::name)
-      .def_readonly("priority", &Explanation::Row::priority)
-      .def_readonly("state", &Explanation::Row::state)
-      .def_readonly("reason", &Explanation::Row::reason)
-      .def_readonly("place", &Explanation::Row::place)
-      .def_readonly("route", &Explanation::Row::route)
-      .def_readonly("preferred", &Explanation::Row::preferred);
-  explanation.def_readonly("op", &Explanation::op)
-      .def_readonly("function", &Explanation::function)
-      .def_readonly("dispatch_enabled", &Explanation::dispatch_enabled)
-      .def_readonly("rule", &Explanation::rule)
-      .def_readonly("selected", &Explanation::selected)
-      .def_readonly("error", &Explanation::error)
-      .def_readonly("rows", &Explanation::rows)
-      .def_readonly("original", &Explanation::original)
-      .def("text", &Explanation::text)
+  using Row = Explanation::Row;
+  py::class_<Row> row(explanation, "Row");
+  add_members(row, Member{"name", &Row::name}, Member{"priority", &Row::priority},
+              Member{"state", &Row::state}, Member{"reason", &Row::reason}, Member{"place", &Row::place},
+              Member{"route", &Row::route}, Member{"preferred", &Row::preferred});
+  add_members(explanation, Member{"op", &Explanation::op}, Member{"function", &Explanation::function},
+              Member{"dispatch_enabled", &Explanation::dispatch_enabled}, Member{"rule", &Explanation::rule},
+              Member{"selected", &Explanation::selected}, Member{"error", &Explanation::error},
+              Member{"rows", &Explanation::rows}, Member{"original", &Explanation::original});
+  explanation.def("text", &Explanation::text)
       .def("json", &Explanation::json)
       .def("__str__", &Explanation::text);
 }

@@ -96,6 +96,7 @@ py::list functions_for_python() {
     entry["name"] = function.name;
     entry["backward"] = function.backward;
     entry["doc"] = function.doc;
+    entry["formula"] = function.formula;
     entry["table"] = table_of(*function.op);
     entry["results"] = results_of(*function.op);
     entry["call"] = callable(capsule, &call_from_python, function.name.data());

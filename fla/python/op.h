@@ -43,6 +43,7 @@ struct OpFunction {
   std::string_view name;
   std::string_view doc;
   std::string_view backward;  ///< the function that has its gradients; empty: none has
+  std::string_view formula;   ///< of the op, a line a step
   void (*run)(const void* args, std::span<Tensor> results);
 };
 
@@ -85,9 +86,9 @@ const Op& op_of(std::string_view name) {
 /// One of an op's functions, by its C++ name.
 template <class Args, typename Args::Result (*Function)(const Args&)>
 OpFunction function_of(std::string_view op, std::string_view name, std::string_view doc,
-                       std::string_view backward = "") {
+                       std::string_view formula, std::string_view backward = "") {
   static const Op& made = detail::op_of<Args>(op);
-  return {&made, name, doc, backward, [](const void* args, std::span<Tensor> results) {
+  return {&made, name, doc, backward, formula, [](const void* args, std::span<Tensor> results) {
             detail::move_results(Function(*static_cast<const Args*>(args)), made, results);
           }};
 }

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "fla/ops/recurrence/formula.h"
 #include "fla/python/op.h"
 
 namespace fla::python {
@@ -14,15 +15,16 @@ template <class Args, RecurrenceResult (*Door)(const Args&), RecurrenceResult (*
 void add_functions(std::vector<OpFunction>& all) {
   constexpr const RecurrenceOp& op = Args::kOp;
   const std::string title(op.title);
+  static const std::string formula = formula_of(op);
   static const std::string door = title + ": short sequences go to " + std::string(op.recurrent) +
                                   ", others to " + std::string(op.chunk) + ".",
                            chunk = title + " for prefill lengths: works on chunks of tokens.",
                            recurrent = title + " for decoding and short continuations: works token by token.",
                            backward = title + ": the gradients of " + std::string(op.chunk) + "'s inputs.";
-  all.push_back(function_of<Args, Door>(op.name, op.name, door, op.backward));
-  all.push_back(function_of<Args, Chunk>(op.name, op.chunk, chunk, op.backward));
-  all.push_back(function_of<Args, Recurrent>(op.name, op.recurrent, recurrent, op.backward));
-  all.push_back(function_of<typename Args::Backward, Backward>(op.name, op.backward, backward));
+  all.push_back(function_of<Args, Door>(op.name, op.name, door, formula, op.backward));
+  all.push_back(function_of<Args, Chunk>(op.name, op.chunk, chunk, formula, op.backward));
+  all.push_back(function_of<Args, Recurrent>(op.name, op.recurrent, recurrent, formula, op.backward));
+  all.push_back(function_of<typename Args::Backward, Backward>(op.name, op.backward, backward, formula));
 }
 
 /// The ops of the module. Names, order, documentation and checks of their arguments come from their tables.

@@ -117,7 +117,14 @@ void add_scope(py::module_& module) {
       module, "Policy", "What a person can set about the dispatch; a field that is left out says nothing.");
   policy.def(py::init(&make_policy))
       .def("__eq__", [](const Policy& a, const Policy& b) { return a == b; })
-      .def("__repr__", &text_of);
+      .def("__repr__", &text_of)
+      .def(py::pickle(
+          [](const Policy& self) {
+            py::dict settings;
+            for (const Field& field : fields()) settings[field.name] = field.get(self);
+            return settings;
+          },
+          [](const py::dict& settings) { return make_policy(py::kwargs(settings)); }));
   for (const Field& field : fields())
     policy.def_property_readonly(field.name, [get = field.get](const Policy& self) { return get(self); });
 

@@ -1,6 +1,7 @@
 #include "fla/python/torch_api.h"
 
 #include <memory>
+#include <string>
 
 #include "fla/python/imported.h"
 
@@ -13,6 +14,13 @@ PyObject* kept(const py::object& object) { return object.inc_ref().ptr(); }
 
 PyObject* kept_if_there(const py::object& owner, const char* name) {
   return py::hasattr(owner, name) ? kept(owner.attr(name)) : nullptr;
+}
+
+PyGetSetDef* property_of(const py::object& tensor, const char* name) {
+  const py::object property = tensor.attr(name);
+  if (!Py_IS_TYPE(property.ptr(), &PyGetSetDescr_Type))
+    throw py::type_error("torch.Tensor." + std::string(name) + ": expected a getset_descriptor");
+  return reinterpret_cast<PyGetSetDescrObject*>(kept(property))->d_getset;
 }
 
 /// Never freed: the functions are torch's for as long as the process lives.
@@ -41,10 +49,8 @@ TorchApi* load(const py::object& torch) {
   api->resolve_method = kept(tensor.attr("resolve_neg"));
   api->increment_version = kept(inside.attr("_increment_version"));
   api->forward_mode = kept(torch.attr("autograd").attr("forward_ad").attr("__dict__"));
-  const py::object property = tensor.attr("requires_grad");
-  if (!Py_IS_TYPE(property.ptr(), &PyGetSetDescr_Type))
-    throw py::type_error("torch.Tensor.requires_grad: expected a getset_descriptor");
-  api->requires_grad_property = reinterpret_cast<PyGetSetDescrObject*>(kept(property))->d_getset;
+  api->requires_grad_property = property_of(tensor, "requires_grad");
+  api->meta_property = property_of(tensor, "is_meta");
   api->dispatched = kept(py::module_::import("fla_cpp.torch_ops").attr("dispatched"));
   return api.release();
 }
@@ -87,6 +93,10 @@ PyObject* TorchApi::to_dlpack(PyObject* object, PyObject* one) const {
 
 bool TorchApi::requires_grad(PyObject* object) const {
   return is_true(requires_grad_property->get(object, requires_grad_property->closure));
+}
+
+bool TorchApi::is_meta(PyObject* object) const {
+  return is_true(meta_property->get(object, meta_property->closure));
 }
 
 bool TorchApi::is_view(PyObject* object) const {

@@ -27,6 +27,8 @@ struct TorchApi {
   /// Its capsule of DLPack; null where Python raised. `one` is a tuple with one place, to be used again.
   PyObject* to_dlpack(PyObject* object, PyObject* one) const;
   bool requires_grad(PyObject* object) const;
+  /// Whether it has a shape and no memory.
+  bool is_meta(PyObject* object) const;
   bool is_view(PyObject* object) const;
   /// Releases the GIL, and is slow for what it does.
   bool is_negative(PyObject* object) const;
@@ -41,7 +43,7 @@ struct TorchApi {
            *resolve_method = nullptr, *increment_version = nullptr;
   PyCFunctionWithKeywords export_directly = nullptr;
   PyCFunction is_view_directly = nullptr;
-  PyGetSetDef* requires_grad_property = nullptr;
+  PyGetSetDef *requires_grad_property = nullptr, *meta_property = nullptr;
   PyObject* forward_mode = nullptr;  ///< the names of torch.autograd.forward_ad
 };
 

@@ -190,7 +190,7 @@ def test_a_tensor_that_cannot_be_is_refused(damage, sentence):
     call = cases.random_call()
     with pytest.raises(fla_cpp.InvalidArgument) as raised:
         fla_cpp.kda(Damaged(call[0]), *call[1:])
-    assert str(raised.value) == sentence and raised.value.argument == "q"
+    assert str(raised.value) == f"kda: {sentence}" and raised.value.argument == "q"
 
 
 def test_what_an_array_says_about_itself_is_in_the_error():
@@ -201,7 +201,7 @@ def test_what_an_array_says_about_itself_is_in_the_error():
     call = cases.random_call()
     with pytest.raises(ValueError) as raised:
         fla_cpp.kda(Sparse(call[0]), *call[1:])
-    assert str(raised.value).startswith("q: expected an array that DLPack can show, got ")
+    assert str(raised.value).startswith("kda: q: expected an array that DLPack can show, got ")
     assert str(raised.value).endswith("Sparse: sparse arrays have no strides")
 
 

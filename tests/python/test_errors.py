@@ -15,6 +15,8 @@ def assert_raises(kind, sentence, function, *args, **kwargs):
     with pytest.raises(kind) as raised:
         function(*args, **kwargs)
     assert str(raised.value) == sentence
+    if kind is ValueError:
+        assert raised.value.op == "kda"
     return raised.value
 
 
@@ -30,77 +32,77 @@ def test_the_errors_are_pythons():
 def test_a_wrong_shape_is_the_librarys_sentence(call):
     call["beta"] = call["beta"][:, :5]
     error = assert_raises(
-        ValueError, "beta: expected shape [B=1, T=20, HV=2], got [1, 5, 2]", fla_cpp.chunk_kda, **call
+        ValueError, "kda: beta: expected shape [B=1, T=20, HV=2], got [1, 5, 2]", fla_cpp.chunk_kda, **call
     )
     assert isinstance(error, fla_cpp.InvalidArgument) and error.argument == "beta"
 
 
 def test_a_wrong_dtype_names_numpys(call):
     call["q"] = call["q"].astype(np.float64)
-    assert_raises(ValueError, "q: expected dtype bf16 or f16 or f32, got float64", fla_cpp.kda, **call)
+    assert_raises(ValueError, "kda: q: expected dtype bf16 or f16 or f32, got float64", fla_cpp.kda, **call)
 
 
 def test_a_dtype_that_the_argument_does_not_take_is_the_librarys_sentence(call):
     call["v"] = np.zeros_like(call["v"], np.int32)
-    assert_raises(ValueError, "v: expected dtype bf16 or f16 or f32, got i32", fla_cpp.kda, **call)
+    assert_raises(ValueError, "kda: v: expected dtype bf16 or f16 or f32, got i32", fla_cpp.kda, **call)
 
 
 def test_types_that_buffers_do_not_know_are_refused(call):
     call["q"] = np.zeros(call["q"].shape, "datetime64[s]")
-    assert_raises(ValueError, "q: expected dtype bf16 or f16 or f32, got datetime64[s]", fla_cpp.kda, **call)
+    assert_raises(ValueError, "kda: q: expected dtype bf16 or f16 or f32, got datetime64[s]", fla_cpp.kda, **call)
 
 
 def test_the_other_byte_order_is_refused(call):
     call["q"] = call["q"].astype(">f4")
-    assert_raises(ValueError, "q: expected dtype bf16 or f16 or f32, got >f4", fla_cpp.kda, **call)
+    assert_raises(ValueError, "kda: q: expected dtype bf16 or f16 or f32, got >f4", fla_cpp.kda, **call)
 
 
 def test_what_is_no_array_is_a_type_error(call):
     call["g"] = [1.0]
-    sentence = "g: expected an array that speaks DLPack (torch, NumPy, CuPy, JAX, …), got list"
+    sentence = "kda: g: expected an array that speaks DLPack (torch, NumPy, CuPy, JAX, …), got list"
     assert_raises(TypeError, sentence, fla_cpp.kda, **call)
 
 
 def test_none_for_a_required_array_is_refused(call):
     call["k"] = None
-    assert_raises(ValueError, "k: expected a tensor of shape [B=1, T=20, H=2, K=16], got none", fla_cpp.kda, **call)
+    assert_raises(ValueError, "kda: k: expected a tensor of shape [B=1, T=20, H=2, K=16], got none", fla_cpp.kda, **call)
 
 
 def test_too_many_dimensions_are_refused(call):
     call["q"] = call["q"].reshape(1, 20, 2, 2, 2, 4)
-    assert_raises(ValueError, "q: expected at most 5 dimensions, got 6", fla_cpp.kda, **call)
+    assert_raises(ValueError, "kda: q: expected at most 5 dimensions, got 6", fla_cpp.kda, **call)
 
 
 def test_elements_between_addresses_are_refused(call):
     raw = np.zeros(call["q"].nbytes + 1, np.uint8)
     call["q"] = raw[1:].view(np.float32).reshape(call["q"].shape)
-    sentence = "q: expected elements at addresses that are multiples of their size"
+    sentence = "kda: q: expected elements at addresses that are multiples of their size"
     assert_raises(ValueError, sentence, fla_cpp.kda, **call)
 
 
 def test_strides_between_elements_are_refused(call):
     record = np.zeros(call["q"].shape, np.dtype([("x", np.float32), ("pad", np.int16)]))
     call["q"] = record["x"]
-    sentence = "q: expected strides of whole elements, got one of 6 bytes"
+    sentence = "kda: q: expected strides of whole elements, got one of 6 bytes"
     assert_raises(ValueError, sentence, fla_cpp.kda, **call)
 
 
 def test_a_read_only_output_is_refused(call):
     out = np.zeros((1, 20, 2, 16), np.float32)
     out.flags.writeable = False
-    sentence = "out: expected memory that may be written to, got a read-only array"
+    sentence = "kda: out: expected memory that may be written to, got a read-only array"
     assert_raises(ValueError, sentence, fla_cpp.kda, **call, out=out)
 
 
 def test_an_output_over_an_input_is_refused(call):
-    sentence = "out: expected memory of its own, got some that overlaps v"
+    sentence = "kda: out: expected memory of its own, got some that overlaps v"
     assert_raises(ValueError, sentence, fla_cpp.kda, **call, out=call["v"])
 
 
 def test_numbers_and_flags_are_checked(call):
-    assert_raises(TypeError, "scale: expected a number, got str", fla_cpp.kda, **call, scale="one")
-    assert_raises(ValueError, "scale: expected a finite number, got inf", fla_cpp.kda, **call, scale=float("inf"))
-    sentence = "output_final_state: expected True or False, got str"
+    assert_raises(TypeError, "kda: scale: expected a number, got str", fla_cpp.kda, **call, scale="one")
+    assert_raises(ValueError, "kda: scale: expected a finite number, got inf", fla_cpp.kda, **call, scale=float("inf"))
+    sentence = "kda: output_final_state: expected True or False, got str"
     assert_raises(TypeError, sentence, fla_cpp.kda, **call, output_final_state="yes")
 
 
@@ -118,16 +120,16 @@ def test_names_and_counts_are_pythons_business(call):
 
 
 def test_an_option_without_the_one_that_it_needs_is_refused(call):
-    sentence = "use_beta_sigmoid_in_kernel: expected true with allow_neg_eigval, got false"
+    sentence = "kda: use_beta_sigmoid_in_kernel: expected true with allow_neg_eigval, got false"
     for function in (fla_cpp.kda, fla_cpp.chunk_kda, fla_cpp.fused_recurrent_kda):
         assert_raises(ValueError, sentence, function, **call, allow_neg_eigval=True)
     assert fla_cpp.kda(**call, allow_neg_eigval=True, use_beta_sigmoid_in_kernel=True)[0].any()
 
 
 def test_what_only_training_needs_is_refused(call):
-    sentence = "q: expected a tensor of torch with return_intermediate_states, got ndarray"
+    sentence = "kda: q: expected a tensor of torch with return_intermediate_states, got ndarray"
     assert_raises(ValueError, sentence, fla_cpp.chunk_kda, **call, return_intermediate_states=True)
-    sentence = "cp_context: expected None, got 'ring': fla_cpp does not have it"
+    sentence = "kda: cp_context: expected None, got 'ring': fla_cpp does not have it"
     assert_raises(ValueError, sentence, fla_cpp.chunk_kda, **call, cp_context="ring")
 
 

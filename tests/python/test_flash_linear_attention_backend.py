@@ -140,16 +140,16 @@ def test_verifiers_answer_with_our_reasons_and_run_nothing():
     assert kda.verify("chunk_kda", *call.values()) == (True, None)
     assert kda.verify("chunk_kda", **call | {"beta": call["beta"][:, :5]}) == (
         False,
-        "beta: expected shape [B=1, T=40, HV=2], got [1, 5, 2]",
+        "kda: beta: expected shape [B=1, T=40, HV=2], got [1, 5, 2]",
     )
     ok, reason = kda.verify("chunk_kda", **call, cp_context=object())
-    assert not ok and reason.startswith("cp_context: expected None, got <object object")
+    assert not ok and reason.startswith("kda: cp_context: expected None, got <object object")
     ok, reason = kda.verify("chunk_kda", **call, no_such_argument=1)
     assert not ok and "no_such_argument" in reason
     gla, call = backend_of("fused_recurrent_gla"), given("fused_recurrent_gla")
     assert gla.verify("fused_recurrent_gla", **call, reverse=True) == (
         False,
-        "reverse: expected False, got True: fla_cpp does not have it",
+        "gla: reverse: expected False, got True: fla_cpp does not have it",
     )
     with fla_cpp.policy(require={"gla": "cpu_simd"}):
         ok, reason = gla.verify("fused_recurrent_gla", **call | {"initial_state": torch.zeros(1, 2, 16, 16).bfloat16()})
@@ -162,7 +162,7 @@ def test_verifiers_know_the_calls_that_are_several_here():
     q, k, v = additive_call(320, 270, T=9)
     assert backend_of("chunk_linear_attn").verify("chunk_linear_attn", q, k, v, output_final_state=True) == (True, None)
     ok, reason = backend_of("chunk_linear_attn").verify("chunk_linear_attn", q, k[:, :5], v)
-    assert not ok and reason.startswith("k: expected shape")
+    assert not ok and reason.startswith("linear_attn: k: expected shape")
     lengths = torch.tensor([0, 10, 40])
     kda, call = backend_of("chunk_kda"), call_of("kda") | {"cu_seqlens": lengths, "return_intermediate_states": True}
     assert kda.verify("chunk_kda", **call) == (True, None)

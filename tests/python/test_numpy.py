@@ -68,13 +68,13 @@ def test_checkpoints_are_the_states_on_the_way(function):
 
 def test_checkpoints_are_refused_by_name():
     call, checkpoints = cases.random_call(), np.zeros((1, 2, 2, 16, 16), np.float32)
-    with pytest.raises(ValueError, match="^checkpoint_every: expected at least 1, got 0$"):
+    with pytest.raises(ValueError, match="^kda: checkpoint_every: expected at least 1, got 0$"):
         fla_cpp.kda(*call, checkpoint_every=0, checkpoints=checkpoints)
-    with pytest.raises(TypeError, match="^checkpoint_every: expected a whole number, got float$"):
+    with pytest.raises(TypeError, match="^kda: checkpoint_every: expected a whole number, got float$"):
         fla_cpp.kda(*call, checkpoint_every=2.5, checkpoints=checkpoints)
-    with pytest.raises(ValueError, match="^checkpoints: expected a tensor of shape .* with checkpoint_every, got none$"):
+    with pytest.raises(ValueError, match="^kda: checkpoints: expected a tensor of shape .* with checkpoint_every, got none$"):
         fla_cpp.kda(*call, checkpoint_every=2)
-    with pytest.raises(ValueError, match="^checkpoint_every: expected a whole number with checkpoints, got none$"):
+    with pytest.raises(ValueError, match="^kda: checkpoint_every: expected a whole number with checkpoints, got none$"):
         fla_cpp.kda(*call, checkpoints=checkpoints)
 
 

@@ -79,7 +79,7 @@ def test_what_is_wrong_is_refused_by_name(name, options, words):
 
 @pytest.mark.parametrize("value, type_name", [(2.5, "float"), (2.0, "float"), (True, "bool"), ("2", "str")])
 def test_integers_are_whole(value, type_name):
-    with pytest.raises(TypeError, match=f"^num_layers: expected a whole number, got {type_name}$"):
+    with pytest.raises(TypeError, match=f"^lightning_attn: num_layers: expected a whole number, got {type_name}$"):
         fla_cpp.chunk_lightning_attn(*CALL, 0, value)
 
 

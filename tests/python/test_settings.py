@@ -1,8 +1,10 @@
 """Who takes a call, and what a person can say about it."""
 
 import asyncio
+import copy
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -321,3 +323,47 @@ def test_threads_can_be_counted():
     assert fla_cpp.num_threads() == before
     with pytest.raises(ValueError, match="-1"):
         fla_cpp.set_num_threads(-1)
+
+
+def test_a_prompt_shows_what_explain_ops_and_counters_hold():
+    explanation = fla_cpp.explain(fla_cpp.chunk_kda, *CALL)
+    assert repr(explanation) == explanation.text().rstrip("\n")
+    assert repr(explanation).startswith("kda.chunk_kda -> cpu_simd\n")
+    assert repr(explanation.original) == (
+        "Explanation.Row(name='original', priority=2147483647, state='accepted', reason='', place='', route='', preferred=False)"
+    )
+    lines = repr(fla_cpp.ops()).splitlines()
+    assert lines[0].split() == ["op", "backend", "priority", "toggle", "state", "functions"]
+    assert [line.split()[:5] for line in lines if line.startswith("kda ")][-2] == ["kda", "cpu_simd", "5", "FLA_CPU_SIMD", "ready"]
+    fla_cpp.set_policy(enable={"cpu_simd": False})
+    assert any("cpu_simd" in line and "disabled" in line for line in repr(fla_cpp.ops()).splitlines())
+    fla_cpp.set_policy()
+    fla_cpp.chunk_kda(*CALL)
+    lines = [line.split() for line in repr(fla_cpp.counters()).splitlines()]
+    assert lines[0][:3] == ["function", "backend", "taken"]
+    row = next(line for line in lines if line[:2] == ["kda.chunk_kda", "cpu_simd"])
+    assert int(row[2]) == taken("cpu_simd") and row[-1] == "closed"
+    assert isinstance(fla_cpp.ops(), list) and isinstance(fla_cpp.counters(), list)
+    assert repr(fla_cpp.ops()[0]).startswith("OpStatus(name='common', functions=[")
+    assert repr(fla_cpp.ops()[0].original).startswith("BackendStatus(name='original', ")
+    assert "taken=" in repr(fla_cpp.counters()[0])
+
+
+def test_a_notebook_shows_tables():
+    page = fla_cpp.explain(fla_cpp.chunk_kda, *CALL)._repr_html_()
+    assert page.startswith("<table><caption style='text-align:left'>kda.chunk_kda -&gt; cpu_simd</caption>")
+    assert ">cpu_simd</td>" in page and ">selected</td>" in page
+    assert ">FLA_CPU_SIMD</td>" in fla_cpp.ops()._repr_html_()
+    assert ">kda.chunk_kda</td>" in fla_cpp.counters()._repr_html_()
+    assert repr(fla_cpp.plugins()) == "[]" and "<table>" in fla_cpp.plugins()._repr_html_()
+
+
+def test_policies_and_explanations_are_pickled_and_copied():
+    given = fla_cpp.Policy(
+        disable_dispatch=False, order={"kda": ["cpu_simd"]}, deny=["gla.cpu_simd"], on_failure="fallback", breaker_threshold=3
+    )
+    explanation = fla_cpp.explain(fla_cpp.chunk_kda, *CALL)
+    for again in (lambda thing: pickle.loads(pickle.dumps(thing)), copy.deepcopy):
+        assert again(given) == given and again(fla_cpp.Policy()) == fla_cpp.Policy()
+        assert again(explanation).json() == explanation.json() and again(explanation).text() == explanation.text()
+        assert again(explanation.rows[0]).name == explanation.rows[0].name

@@ -4,6 +4,8 @@ flash-linear-attention."""
 import ast
 import importlib
 import inspect
+import os
+import textwrap
 from pathlib import Path
 
 import fla_cpp
@@ -66,6 +68,34 @@ def test_what_is_no_argument_of_the_table_is_said_to_be_none(name):
     extras = set(parameters(name)) - table - {"stream"}
     assert extras <= {key.split(".")[-1] for key in _compatibility.EXTRAS}
     assert not table & set(_compatibility.EXTRAS)
+
+
+@by_name
+def test_the_documentation_has_the_formula_of_the_ops_header(name):
+    text, op = getattr(fla_cpp, name).__doc__, FUNCTIONS[name]["op"]
+    header = (Path(os.environ["FLA_SOURCE_DIR"]) / f"fla/ops/{op}/{op}.h").read_text()
+    formula = text.partition("For every token t, from initial_state or a state S of zeros:\n\n")[2].partition("\n\n")[0]
+    lines = [line.strip() for line in formula.splitlines()]
+    if "rwkv7" in name:
+        assert lines[0] == "S <- diag(exp(w_t)) S + b_t (a_t^T S)^T + k_t v_t^T"
+        lines = [line.replace("w_t", "g_t").replace("r_t", "q_t") for line in lines]
+    assert lines[-1] == "o_t = scale * q_t^T S" and len(lines) > 1
+    for line in lines:
+        assert f"///     {line}" in header
+
+
+@by_name
+def test_the_example_of_the_documentation_runs(name):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    text = getattr(fla_cpp, name).__doc__.partition("Example:\n\n")[2].partition("\n\n")[0]
+    variables = {}
+    exec(textwrap.dedent(text), variables)
+    if name.endswith("_backward"):
+        assert all(variables[row["name"]].isfinite().all() for row in FUNCTIONS[name]["table"]
+                   if row["kind"] == "output" and variables.get(row["name"]) is not None)  # fmt: skip
+    else:
+        assert variables["o"].shape == (1, 100, 4, 64) and variables["o"].isfinite().all()
+    assert isinstance(variables["k"], torch.Tensor)
 
 
 def test_a_function_without_an_order_has_its_tables_order():

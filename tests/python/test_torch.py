@@ -1,5 +1,6 @@
 """Calls with torch's tensors on the CPU, and the custom ops."""
 
+import contextlib
 import copy
 import gc
 import os
@@ -171,12 +172,6 @@ def test_layouts_that_dlpack_cannot_show_are_refused():
         fla_cpp.kda(q.to_sparse(), *rest)
 
 
-def test_a_tensor_without_memory_is_computed_without_memory():
-    call = [x.to("meta") for x in random_call()]
-    with pytest.raises((ValueError, NotImplementedError)):
-        fla_cpp.kda(*call)
-
-
 # ---- gradients; test_gradients.py has their values
 
 
@@ -316,3 +311,53 @@ def test_a_model_with_the_call_in_it_can_be_copied():
 
     call = random_call()
     assert torch.equal(copy.deepcopy(Layer())(*call), fla_cpp.kda(*call)[0])
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_tensors_without_memory_have_results_without_memory(device):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    names = ("chunk_kda", "fused_recurrent_kda", "kda")
+    with FakeTensorMode() if device == "cpu" else contextlib.nullcontext():
+        q, k, v, g, beta = (x.to(device) if device == "meta" else torch.empty(x.shape) for x in random_call(T=9, HV=4, V=8))
+        for name in names:
+            o, state = getattr(fla_cpp, name)(q, k, v, g, beta, output_final_state=True)
+            assert (o.shape, o.dtype, o.device.type) == ((1, 9, 4, 8), torch.float32, device)
+            assert (state.shape, state.device.type) == ((1, 4, 16, 8), device)
+        q.requires_grad_()
+        fla_cpp.chunk_kda(q, k, v, g, beta)[0].sum().backward()
+        assert (q.grad.shape, q.grad.device.type) == (q.shape, device)
+
+
+def test_packed_sequences_may_end_before_the_tokens_do():
+    call = random_call(T=50)
+    lengths = torch.tensor([0, 20, 20, 33])
+    leaves = [x.clone().requires_grad_() for x in call]
+    for x in leaves:
+        x.data[:, 33:] = float("nan")
+    short = [x[:, :33].clone().requires_grad_() for x in call]
+    for name in ("chunk_kda", "fused_recurrent_kda"):
+        results = getattr(fla_cpp, name)(*leaves, output_final_state=True, cu_seqlens=lengths)
+        expected = getattr(fla_cpp, name)(*short, output_final_state=True, cu_seqlens=lengths)
+        assert torch.equal(results[0][:, :33], expected[0]) and torch.equal(results[1], expected[1])
+        assert torch.equal(results[0][:, 33:], torch.zeros(1, 17, 2, 16))
+        gradients = torch.autograd.grad(results[0].sum() + results[1].sum(), leaves)
+        wanted = torch.autograd.grad(expected[0].sum() + expected[1].sum(), short)
+        for gradient, part in zip(gradients, wanted):
+            assert torch.equal(gradient[:, :33], part) and not gradient[:, 33:].any()
+    out = torch.full_like(call[2], 7)
+    fla_cpp.chunk_kda(*call, out=out, cu_seqlens=lengths)
+    assert not out[:, 33:].any() and out[:, :33].any()
+    with pytest.raises(ValueError, match=r"^kda: cu_seqlens: expected a last entry of at most T=50, got cu_seqlens\[1\]=51"):
+        fla_cpp.chunk_kda(*call, cu_seqlens=torch.tensor([0, 51]))
+
+
+def test_normalized_linear_attention_may_be_padded_too():
+    q, k, v = (x.abs() for x in random_call(T=50)[:3])
+    lengths = torch.tensor([0, 20, 33])
+    o, (state, keys) = fla_cpp.chunk_linear_attn(q, k, v, output_final_state=True, cu_seqlens=lengths)
+    part, (part_state, part_keys) = fla_cpp.chunk_linear_attn(
+        *(x[:, :33] for x in (q, k, v)), output_final_state=True, cu_seqlens=lengths
+    )
+    assert torch.equal(o[:, :33], part) and not o[:, 33:].any()
+    assert torch.equal(state, part_state) and torch.equal(keys, part_keys)

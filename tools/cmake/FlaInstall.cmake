@@ -60,6 +60,7 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/recurrence/arguments.h
   fla/ops/recurrence/call.h
   fla/ops/recurrence/call_of.h
+  fla/ops/recurrence/formula.h
   fla/ops/recurrence/kinds.h
   fla/ops/recurrence/parts.h
   fla/ops/recurrence/recurrence.h

@@ -14,7 +14,7 @@ if "t" in getattr(sys, "abiflags", ""):
         f"({sys.implementation.cache_tag}{sys.abiflags}); use the build without the letter t"
     )
 
-from fla_cpp import _compatibility, _fla_cpp, _signatures
+from fla_cpp import _compatibility, _display, _fla_cpp, _signatures
 from fla_cpp._fla_cpp import (
     BackendCounters,
     BackendError,
@@ -29,14 +29,11 @@ from fla_cpp._fla_cpp import (
     Policy,
     Tensor,
     __version__,
-    counters,
     counters_json,
     counters_prometheus,
     current_policy,
     load_plugin,
     num_threads,
-    ops,
-    plugins,
     registry_json,
     reload_config,
     reload_environment,
@@ -59,6 +56,24 @@ def explain(function, /, *args, **kwargs):
     if name not in _values:
         _values[name] = _signatures.make_values(_functions[name])
     return _fla_cpp.explain(_functions[name]["target"], _values[name](*args, **kwargs))
+
+
+def ops():
+    """Every op of the process, in alphabetical order, its backends loaded: a list that shows itself as a table."""
+    return _display.Ops(_fla_cpp.ops())
+
+
+def counters():
+    """Everything counted so far, by all threads: a row for each pair of function and backend."""
+    return _display.Counters(_fla_cpp.counters())
+
+
+def plugins():
+    """All plugins, in the order in which they were found."""
+    return _display.Plugins(_fla_cpp.plugins())
+
+
+_display.install()
 
 
 def set_policy(**settings):

@@ -65,13 +65,14 @@ ALIASES = {
     for prefix in ("", "chunk_", "fused_recurrent_")
 }
 
-# Arguments that no table has: their default and what is made of them. An empty statement: they change nothing here.
+# Arguments that no table has: their default and what is made of them, OP being the op. An empty statement: they change
+# nothing here.
 # "function.argument" is that of one function, "op." of all functions of an op.
 EXTRAS = {
     "gk": ("None", "another name of g", "if g is None: g = gk"),
-    "fused_recurrent_gated_delta_rule.gk": ("None", "must be None", "if gk is not None: refuse('gk', 'None', gk)"),
-    "gv": ("None", "must be None", "if gv is not None: refuse('gv', 'None', gv)"),
-    "reverse": ("False", "must be False", "if reverse: refuse('reverse', 'False', reverse)"),
+    "fused_recurrent_gated_delta_rule.gk": ("None", "must be None", "if gk is not None: refuse(OP, 'gk', 'None', gk)"),
+    "gv": ("None", "must be None", "if gv is not None: refuse(OP, 'gv', 'None', gv)"),
+    "reverse": ("False", "must be False", "if reverse: refuse(OP, 'reverse', 'False', reverse)"),
     "chunk_indices": ("None", "changes nothing", ""),
     "dplr_delta_rule.safe_gate": ("False", "changes nothing: gates may be as strong as they like", ""),
     "dplr_delta_rule.lower_bound": ("None", "changes nothing: gates may be as strong as they like", ""),
@@ -87,23 +88,23 @@ EXTRAS = {
         "cu_seqlens on the host; taken where cu_seqlens is left out",
         "if cu_seqlens is None: cu_seqlens = cu_seqlens_cpu",
     ),
-    "cp_context": ("None", "must be None", "if cp_context is not None: refuse('cp_context', 'None', cp_context)"),
+    "cp_context": ("None", "must be None", "if cp_context is not None: refuse(OP, 'cp_context', 'None', cp_context)"),
     "use_graph": ("False", "changes nothing: calls can be captured in a CUDA graph as they are", ""),
     "max_num_seqs": ("None", "changes nothing", ""),
     "chunk_size": (
         "64",
         "32 or 64; changes nothing: results do not depend on it",
-        "if chunk_size != 64 and chunk_size != 32: _refuse_chunk_size(chunk_size)",
+        "if chunk_size != 64 and chunk_size != 32: _refuse_chunk_size(OP, chunk_size)",
     ),
     "gated_delta_rule.chunk_size": (
         "64",
         "16, 32 or 64; changes nothing: results do not depend on it",
-        "if chunk_size not in (16, 32, 64): _refuse_chunk_size(chunk_size, '16, 32, or 64')",
+        "if chunk_size not in (16, 32, 64): _refuse_chunk_size(OP, chunk_size, '16, 32, or 64')",
     ),
     "delta_rule.chunk_size": (
         "64",
         "16, 32 or 64; changes nothing: results do not depend on it",
-        "if chunk_size not in (16, 32, 64): _refuse_chunk_size(chunk_size, '16, 32, or 64')",
+        "if chunk_size not in (16, 32, 64): _refuse_chunk_size(OP, chunk_size, '16, 32, or 64')",
     ),
     **{
         f"{op}.chunk_size": ("None", "changes nothing: results do not depend on it", "")
@@ -113,7 +114,7 @@ EXTRAS = {
         "None",
         "the old name of state_v_first, which warns",
         "if transpose_state_layout is not None:"
-        " state_v_first = _of_old_name('transpose_state_layout', transpose_state_layout, 'state_v_first', state_v_first)",
+        " state_v_first = _of_old_name(OP, 'transpose_state_layout', transpose_state_layout, 'state_v_first', state_v_first)",
     ),
 }
 
@@ -131,7 +132,7 @@ KEYWORDS |= {
 MOST_CHANNELS = 256  # keys, and values, of a head in one call
 
 # Calls that are made of several (_composed.py): the condition, the function there, and a sentence for the documentation.
-_STATES_TOO = "return_intermediate_states and _expect_torch(q, 'return_intermediate_states')"
+_STATES_TOO = "return_intermediate_states and _expect_torch(OP, q, 'return_intermediate_states')"
 _SUMS = "with normalize and tensors of torch a state is a pair: the state, and the sum of the keys so far, [N 1 H K]"
 _WIDE = f"with tensors of torch there may be more than {MOST_CHANNELS} keys or values"
 COMPOSED = {f"{prefix}kda": [(_STATES_TOO, "with_intermediate_states", "")] for prefix in ("", "chunk_")}
@@ -162,7 +163,10 @@ def with_aliases(functions):
     for name, (target, names) in ALIASES.items():
         table = [row | {"name": names.get(row["name"], row["name"])} for row in found[target]["table"]]
         doc = f"RWKV-7: {target} under its names."
-        functions.append(found[target] | {"name": name, "table": table, "doc": doc})
+        formula = found[target]["formula"]
+        for old, new in names.items():
+            formula = formula.replace(f"{old}_t", f"{new}_t")
+        functions.append(found[target] | {"name": name, "table": table, "doc": doc, "formula": formula})
     return functions
 
 

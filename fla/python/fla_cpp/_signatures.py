@@ -65,7 +65,10 @@ def documentation(function):
     by_position, by_keyword = parameters(function)
     results = [function["table"][output] for output, *_ in function["results"]]
     names = [row["name"] for row in results]
-    lines = [function["doc"], "", "Arguments, arrays by their shapes:"]
+    lines = [function["doc"], "", "For every token t, from initial_state or a state S of zeros:", ""]
+    lines += [f"    {line}" for line in function["formula"].splitlines()]
+    lines += ["", "Example:", "", *(f"    {line}" for line in example(function))]
+    lines += ["", "Arguments, arrays by their shapes:"]
     lines += [f"    {parameter.name}: {parameter.doc}" for parameter in by_position + by_keyword]
     lines += [f"    {sentence}" for *_, sentence in _compatibility.COMPOSED.get(function["name"], ()) if sentence]
     lines += ["", f"Returns a tuple of the arrays that {' and '.join(names)} would hold; None for one not asked for."]
@@ -74,21 +77,47 @@ def documentation(function):
     return "\n".join(lines)
 
 
-def _invalid(argument, words):
+_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64}
+
+
+def example(function):
+    """Lines of Python that make a call with tensors of torch."""
+    lines = ["import torch, fla_cpp"]
+    given = []
+    for row in function["table"]:
+        if not row["required"] and row["name"] not in _EXAMPLES:
+            continue
+        shape = ", ".join(str(_SIZES[axis]) for axis in row["shape"].split())
+        value = _EXAMPLES.get(row["name"], "torch.randn(SHAPE)").replace("SHAPE", shape)
+        lines.append(f"{row['name']} = {value}")
+        given.append(f"{row['name']}={row['name']}")
+    results = [function["table"][output]["name"] for output, *_ in function["results"]]
+    if results[0] == "out":
+        results, given = ["o", "state"], [*given, "output_final_state=True"]
+    return [*lines, f"{', '.join(results)} = fla_cpp.{function['name']}({', '.join(given)})"]
+
+
+# What tensors hold in an example, where that is not any number: keys of length 1, gates that decay, shares.
+_EXAMPLES = {name: "torch.nn.functional.normalize(torch.randn(SHAPE), dim=-1)" for name in ("k", "a", "b")}
+_EXAMPLES |= {name: "-torch.rand(SHAPE)" for name in ("g", "w")}
+_EXAMPLES |= {"beta": "torch.rand(SHAPE)", "layer_idx": "0", "num_layers": "24"}
+
+
+def _invalid(op, argument, words):
     from fla_cpp import InvalidArgument
 
-    error = InvalidArgument(words)
-    error.argument = argument
+    error = InvalidArgument(f"{op}: {words}")
+    error.argument, error.op = argument, op
     return error
 
 
-def refuse(argument, expected, got):
-    raise _invalid(argument, f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
+def refuse(op, argument, expected, got):
+    raise _invalid(op, argument, f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
 
 
-def _refuse_chunk_size(got, expected="either 32 or 64"):
+def _refuse_chunk_size(op, got, expected="either 32 or 64"):
     # flash-linear-attention's words, which programs look for.
-    raise _invalid("chunk_size", f"`chunk_size` must be {expected}, got {got!r}")
+    raise _invalid(op, "chunk_size", f"`chunk_size` must be {expected}, got {got!r}")
 
 
 def _wide(state):
@@ -111,27 +140,27 @@ def _is_wide(q, v):
     return max(q.shape[-1], v.shape[-1]) > _compatibility.MOST_CHANNELS
 
 
-def _expect_torch(q, option):
+def _expect_torch(op, q, option):
     if not _is_torch(q):
-        raise _invalid("q", f"q: expected a tensor of torch with {option}, got {type(q).__name__}")
+        raise _invalid(op, "q", f"q: expected a tensor of torch with {option}, got {type(q).__name__}")
     return True
 
 
-def _compose(name, function, given):
+def _compose(op, name, function, given):
     from fla_cpp import _composed
 
-    return getattr(_composed, name)(function, given)
+    return getattr(_composed, name)(op, function, given)
 
 
-def _first_composed(name, values, given):
+def _first_composed(op, name, values, given):
     from fla_cpp import _composed
 
-    return values(**_composed.FIRST[name](given))
+    return values(**_composed.FIRST[name](op, given))
 
 
-def _of_old_name(old, value, name, value_by_name):
+def _of_old_name(op, old, value, name, value_by_name):
     if value_by_name:
-        raise _invalid(old, f"{old}: expected {name} alone, got both: {old} is its old name")
+        raise _invalid(op, old, f"{old}: expected {name} alone, got both: {old} is its old name")
     if not _tracing():  # TorchDynamo knows no warnings
         warnings.warn(f"fla_cpp: {old} is the old name of {name}", DeprecationWarning, stacklevel=3)
     return value
@@ -165,6 +194,7 @@ def _compiled(function, name, last_lines):
         )
     values = ", ".join([*(row["name"] for row in function["table"]), "stream"])
     lines = [*statements, *(line.replace("VALUES", values) for line in last_lines)]
+    lines = [line.replace("OP, ", f"{function['op']!r}, ") for line in lines]
     text = "\n    ".join([f"def {name}({signature(function)}):", *lines])
     exec(compile(text, f"<fla_cpp.{name}>", "exec"), globals())
     return globals()[name]
@@ -172,7 +202,7 @@ def _compiled(function, name, last_lines):
 
 def _composed_lines(function, compose, name):
     return [
-        f"if {when}: return {compose}({how!r}, {name}, locals())"
+        f"if {when}: return {compose}(OP, {how!r}, {name}, locals())"
         for when, how, _ in _compatibility.COMPOSED.get(function["name"], ())
     ]
 

@@ -5,14 +5,14 @@ import sys
 import types
 
 import fla_cpp
-from fla_cpp import _compatibility, _fla_cpp
+from fla_cpp import _compatibility, _display, _fla_cpp
 
 
 class _Ops(types.ModuleType):
     """A package that is called as well: it has the name of a function."""
 
     def __call__(self):
-        return _fla_cpp.ops()
+        return _display.Ops(_fla_cpp.ops())
 
 
 def _fill():
