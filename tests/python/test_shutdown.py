@@ -94,7 +94,7 @@ atexit.register(lambda: print((fla_cpp.kda(*call)[0] == expected).all()))
 @pytest.mark.parametrize("owner", ["sys", "builtins", "fla_cpp", "cases", "sys.modules[__name__]"])
 def test_calls_work_when_the_modules_are_gone(owner):
     written = ends(LAST + f"{owner}.last = Last({owner!r}, call)")
-    sentence = "beta: expected an array that speaks DLPack (torch, NumPy, CuPy, JAX, …), got int"
+    sentence = "kda: beta: expected an array that speaks DLPack (torch, NumPy, CuPy, JAX, …), got int"
     assert written == f"{owner}: True, {sentence}\n"
 
 
