@@ -26,6 +26,8 @@ struct Member {
   const char* name;
   Type T::*pointer;
 };
+template <class T, class Type>
+Member(const char*, Type T::*) -> Member<T, Type>;
 
 /// Members that Python reads; an object is pickled as what they hold.
 template <class T, class... Types>
