@@ -546,7 +546,9 @@ struct Checks {
         });
       }
     }
-    if (report.calls == 0) report.refusals.emplace_back("takes no packed call");
+    if (report.calls > 0) return;
+    report.skipped = excuse(report, options);
+    if (report.skipped.empty()) report.refusals.emplace_back("takes no packed call");
   }
 
   /// A check of any op, of kda.
