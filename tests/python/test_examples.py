@@ -1,6 +1,7 @@
 """The examples do what they say, in short."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
