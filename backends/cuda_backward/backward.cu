@@ -27,27 +27,24 @@ class Launches {
   template <bool by_channel, Inputs inputs>
   cudaError_t run() {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
-    launch<clear<kBlockThreads>>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
-                                 memory_.largest, 2 * heads);
+    launch<clear<kBlockThreads>, 0, false>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
+                                           memory_.largest, 2 * heads);
     launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
     launch<carry, sizeof(CarryMemory<Direction::back>)>(2 * heads * (call_.V / kCarryValues), kCarryThreads,
                                                         back_, memory_);
     launch<gradients<by_channel, inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     if (call_.group > 1)
       launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_);
-    if (back_.dA_log.data || back_.ddt_bias.data) {
-      launch<add_parts<kHead>>(call_.HV, 2 * kHead, call_.HV, summed_channels(call_),
-                               memory_.chunks->factors[0], sizeof(ChunkMemory) / sizeof(float), memory_.sums,
-                               memory_.places, true);
-      launch<store_sums<kHead>>(call_.HV, kHead, back_, memory_.sums);
-    }
+    if (back_.dA_log.data || back_.ddt_bias.data)
+      launch<add_parts<kHead>>(call_.HV, kSumThreads, back_, memory_.chunks->factors[0],
+                               sizeof(ChunkMemory) / sizeof(float), nullptr, memory_.places, true, true);
     return error_;
   }
 
-  template <auto kernel, int shared_bytes = 0, class... Arguments>
+  template <auto kernel, int shared_bytes = 0, bool early = true, class... Arguments>
   void launch(std::int64_t blocks, int threads, const Arguments&... arguments) {
     if (error_ == cudaSuccess)
-      error_ = launch_blocks<kernel, shared_bytes>(blocks, threads, stream_, arguments...);
+      error_ = launch_blocks<kernel, shared_bytes, early>(blocks, threads, stream_, arguments...);
   }
 
   const BackwardCall& back_;

@@ -234,14 +234,18 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
   }
 }
 
-/// Every other block goes back.
+/// The first half of the blocks goes back, which takes longer.
 __global__ void __launch_bounds__(kCarryThreads, 1)
     carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
-  if (blockIdx.x % 2 == 0)
-    carry_block(back, workspace, blockIdx.x / 2, *reinterpret_cast<CarryMemory<Direction::back>*>(shared));
+  let_next_kernel_come();
+  wait_for_kernel_before();
+  const unsigned half = gridDim.x / 2;
+  if (blockIdx.x < half)
+    carry_block(back, workspace, blockIdx.x, *reinterpret_cast<CarryMemory<Direction::back>*>(shared));
   else
-    carry_block(back, workspace, blockIdx.x / 2, *reinterpret_cast<CarryMemory<Direction::forward>*>(shared));
+    carry_block(back, workspace, blockIdx.x - half,
+                *reinterpret_cast<CarryMemory<Direction::forward>*>(shared));
 }
 
 }  // namespace fla::cuda_backward

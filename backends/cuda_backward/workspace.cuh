@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/cuda_backward/tiles.cuh"
+#include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/common/cuda/memory_parts.h"
 #include "fla/ops/recurrence/cuda/backward/scales.cuh"
 #include "fla/ops/recurrence/cuda/pairs.cuh"
@@ -22,7 +23,9 @@
 ///     carry                    S and dS' of every chunk: a block has 32 values of a head
 ///     gradients                all chunks at once
 ///     add_groups               dq and dk of heads that share keys
-///     add_parts, store_sums    dA_log and ddt_bias
+///     add_parts                dA_log and ddt_bias
+///
+/// Each is launched early (launch.cuh) and waits for the one before it, but for the inputs.
 namespace fla::cuda_backward {
 
 /// What a chunk and value head has in the workspace.
@@ -40,7 +43,6 @@ struct ChunkMemory {
 struct BackwardMemory {
   ChunkMemory* chunks;     ///< [place][HV]
   std::uint32_t* largest;  ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
-  double* sums;            ///< [HV][2][kHead], of the chunks' parts
   std::int64_t places;
   std::size_t bytes = 0;
 
@@ -48,7 +50,6 @@ struct BackwardMemory {
     MemoryParts cut{memory};
     cut.next(chunks, places * call.HV);
     cut.next(largest, 2 * call.N * call.HV);
-    cut.next(sums, std::int64_t{2} * call.HV * kHead);
     bytes = cut.bytes;
   }
 };
@@ -75,6 +76,7 @@ using Scale = cuda::Scale<4>;
 struct Largest {
   std::uint32_t values, gradients;
 
+  Largest() = default;
   __device__ Largest(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
       : values(memory.largest[n * call.HV + head]),
         gradients(memory.largest[(call.N + n) * call.HV + head]) {}

@@ -39,13 +39,10 @@ class BackwardLaunches {
         launch<chunk_gradients<KP, rule>, sizeof(GradientMemory<KP>)>(places_ * call_.HV, kThreads, back_,
                                                                       workspace_);
         if (asks_for_sums())
-          launch<add_parts<KP>>(call_.HV, 2 * KP, call_.HV, summed_channels(call_), workspace_.parts, 2 * KP,
-                                workspace_.sums, places_, window == windows - 1);
+          launch<add_parts<KP>>(call_.HV, kSumThreads, back_, workspace_.parts, 2 * KP, workspace_.sums,
+                                places_, window == windows - 1, window == 0);
       }
       store_all_rows();
-    }
-    if constexpr (!kLowRank) {
-      if (asks_for_sums()) launch<store_sums<KP>>(call_.HV, KP, back_, workspace_.sums);
     }
     return error_;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/backward/workspace.cuh"
 #include "fla/ops/recurrence/cuda/pairs.cuh"
@@ -99,39 +100,47 @@ __host__ __device__ inline int summed_channels(const RecurrenceCall& call) {
   return call.gate_kind == GateKind::channel ? call.K : 1;
 }
 
-/// Adds the parts of `places`, the first `channels` of [2][KP] of each head, `stride` floats from one head's
-/// to the next one's, to the sums over tokens, in their order. A block has a head, a thread a number.
-template <int KP>
-__global__ void __launch_bounds__(2 * KP)
-    add_parts(int heads, int channels, const float* parts, std::int64_t stride, double* sums,
-              std::int64_t places, bool first) {
-  if (static_cast<int>(threadIdx.x) % KP >= channels) return;
-  double& sum = sums[std::int64_t{blockIdx.x} * 2 * KP + threadIdx.x];
-  double x = first ? 0 : sum;
-#pragma unroll 32
-  for (std::int64_t place = 0; place < places; ++place)
-    x += static_cast<double>(parts[(place * heads + blockIdx.x) * stride + threadIdx.x]);
-  sum = x;
-}
+inline constexpr int kSumThreads = 1024;
 
+/// Adds the parts of `places`, the first channels of [2][KP] of each head, `stride` floats from one head's to
+/// the next one's, to the sums over tokens, and after the last ones stores what they are the gradients of. A
+/// block has a head, a thread a number and every so many places. `sums`: between the first and the last ones.
 template <int KP>
-__global__ void __launch_bounds__(KP)
-    store_sums(const __grid_constant__ BackwardCall back, const double* all_sums) {
-  __shared__ double rates[KP];
-  const int head = blockIdx.x, channel = threadIdx.x;
-  const int channels = summed_channels(back.call);
-  const double* const sums = all_sums + std::int64_t{2} * head * KP;
-  const auto put = [&](const Parameters& to, double x) {
-    if (to.data) store(to.data, to.dtype, head * to.head + channel * to.channel, static_cast<float>(x));
+__global__ void __launch_bounds__(kSumThreads)
+    add_parts(const __grid_constant__ BackwardCall back, const float* parts, std::int64_t stride,
+              double* sums, std::int64_t places, bool first, bool last) {
+  constexpr int kNumbers = 2 * KP, kShares = kSumThreads / kNumbers;
+  __shared__ double shares[kShares][kNumbers];
+  const int head = blockIdx.x, number = static_cast<int>(threadIdx.x) % kNumbers, channel = number % KP;
+  const int share = static_cast<int>(threadIdx.x) / kNumbers;
+  const bool is_summed = channel < summed_channels(back.call);
+  wait_for_kernel_before();
+  double x = 0;
+  const std::int64_t end = is_summed ? places : 0;
+#pragma unroll 16
+  for (std::int64_t place = share; place < end; place += kShares)
+    x += static_cast<double>(parts[(place * back.call.HV + head) * stride + number]);
+  shares[share][number] = x;
+  __syncthreads();
+  if (share == 0) {
+    const std::int64_t at = std::int64_t{head} * kNumbers + number;
+    if (is_summed && !first) x += sums[at];
+    for (int other = 1; other < kShares; ++other) x += shares[other][number];
+    if (is_summed && !last) sums[at] = x;
+    shares[0][number] = x;
+  }
+  if (!last) return;
+  const auto put = [&](const Parameters& to, double of_all) {
+    if (to.data) store(to.data, to.dtype, head * to.head + channel * to.channel, static_cast<float>(of_all));
   };
-  if (channel < channels) put(back.ddt_bias, sums[channel]);
-  rates[channel] = channel < channels ? sums[KP + channel] : 0;
+  if (threadIdx.x < KP && is_summed) put(back.ddt_bias, x);
+  double* const rates = shares[0] + KP;
   for (int half = KP / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (channel < half) rates[channel] += rates[channel + half];
+    if (threadIdx.x < half) rates[threadIdx.x] += rates[threadIdx.x + half];
   }
-  if (channel != 0) return;
-  put(back.dg_gamma, sums[0]);
+  if (threadIdx.x != 0) return;
+  put(back.dg_gamma, x);
   put(back.dA_log, rates[0]);
 }
 
