@@ -143,7 +143,9 @@ class Call {
     memory_ = std::make_unique<std::max_align_t[]>(erased()->size / sizeof(std::max_align_t) + 1);
     erased()->construct(args());
     const auto given = list_of(arguments, count, "arguments");
-    for (std::size_t i = 0; i < given.size(); ++i) take(given[i], i);
+    naming_op(op, [&] {
+      for (std::size_t i = 0; i < given.size(); ++i) take(given[i], i);
+    });
   }
 
   std::string_view op() const { return function_->op(); }
@@ -331,7 +333,7 @@ fla_status fla_call(const char* function, const fla_argument* arguments, size_t 
     const std::span<fla_result> listed = fla::list_of(results, result_count, "results");
     fla::Call call(function, arguments, argument_count);
     call.take(set);
-    call.ask_for(listed);
+    fla::naming_op(call.op(), [&] { call.ask_for(listed); });
     const fla::ChosenBackend chosen(call.op(), set);
     call.run(listed);
   });
@@ -343,7 +345,7 @@ fla_status fla_workspace_size(const char* function, const fla_argument* argument
     fla::expect_pointer(bytes, "bytes", "a place for the size");
     *bytes = 0;
     const fla::Call call(function, arguments, argument_count);
-    *bytes = call.erased()->workspace_size(call.args());
+    *bytes = fla::naming_op(call.op(), [&] { return call.erased()->workspace_size(call.args()); });
   });
 }
 

@@ -12,8 +12,8 @@
  *     if (status != FLA_OK) puts(fla_last_error());
  *
  * Errors: functions return a code. FLA_OK is 0; after any other code fla_last_error() has a sentence for
- * people. Nothing has run and nothing was written after FLA_INVALID_ARGUMENT and FLA_CONFIG_ERROR. No C++
- * exception gets out.
+ * people, "kda: k: expected shape [B=1, T=100, H=4, K=64], got [1, 100, 4]". Nothing has run and nothing was
+ * written after FLA_INVALID_ARGUMENT and FLA_CONFIG_ERROR. No C++ exception gets out.
  *
  * Threads: every function may be called from any thread at any time.
  *

@@ -296,7 +296,7 @@ TEST_F(CApiOfKda, SaysHowMuchWorkspaceACallWants) {
             FLA_OK);
   EXPECT_EQ(bytes, 0u);  // on the CPU
   EXPECT_EQ(fla_workspace_size("kda.chunk_kda", nullptr, 0, &bytes), FLA_INVALID_ARGUMENT);
-  EXPECT_STREQ(fla_last_error(), "q: expected a tensor of shape [B, T, H, K], got none");
+  EXPECT_STREQ(fla_last_error(), "kda: q: expected a tensor of shape [B, T, H, K], got none");
 }
 
 TEST_F(CApiOfKda, RefusesNamesThatDoNotExist) {
@@ -306,76 +306,76 @@ TEST_F(CApiOfKda, RefusesNamesThatDoNotExist) {
               testing::MatchesRegex("1 op: expected one of c_api_test, common, .*, got 'kdaa'"));
   EXPECT_EQ(call.refusal("kda."), "1 name: expected op.function or an op, got 'kda.'");
   call.arguments.push_back(fla_flag("use_l2norm_in_kernel", 1));
-  EXPECT_THAT(call.refusal(), HasSubstr("1 use_l2norm_in_kernel: is no argument of kda.chunk_kda"));
+  EXPECT_THAT(call.refusal(), HasSubstr("1 kda: use_l2norm_in_kernel: is no argument of kda.chunk_kda"));
   call.arguments.back().name = "bta";
-  EXPECT_EQ(call.refusal(), "1 bta: is no argument of kda.chunk_kda; did you mean 'beta'?");
+  EXPECT_EQ(call.refusal(), "1 kda: bta: is no argument of kda.chunk_kda; did you mean 'beta'?");
   call.arguments.pop_back();
   call.names = {"o"};
-  EXPECT_EQ(call.refusal(), "1 results: expected names of results, got 'o' (known: out, final_state)");
+  EXPECT_EQ(call.refusal(), "1 kda: results: expected names of results, got 'o' (known: out, final_state)");
   call.names = {"checkpoints"};
   EXPECT_EQ(call.refusal(),
-            "1 results: expected names of results, got 'checkpoints' (known: out, final_state)");
+            "1 kda: results: expected names of results, got 'checkpoints' (known: out, final_state)");
 }
 
 TEST_F(CApiOfKda, RefusesArgumentsOfAnotherKind) {
   fla_argument& scale = call.arguments.emplace_back(fla_flag("scale", 1));
-  EXPECT_EQ(call.refusal(), "1 scale: expected a number, got a flag");
+  EXPECT_EQ(call.refusal(), "1 kda: scale: expected a number, got a flag");
   scale = fla_integer("scale", 1);
-  EXPECT_EQ(call.refusal(), "1 scale: expected a number, got an integer");
+  EXPECT_EQ(call.refusal(), "1 kda: scale: expected a number, got an integer");
   scale.kind = 77;
-  EXPECT_EQ(call.refusal(), "1 scale: expected a number, got kind 77");
+  EXPECT_EQ(call.refusal(), "1 kda: scale: expected a number, got kind 77");
   scale = fla_number("checkpoint_every", 2);
-  EXPECT_EQ(call.refusal(), "1 checkpoint_every: expected an integer, got a number");
+  EXPECT_EQ(call.refusal(), "1 kda: checkpoint_every: expected an integer, got a number");
   scale = fla_number("state_v_first", 1);
-  EXPECT_EQ(call.refusal(), "1 state_v_first: expected a flag, got a number");
+  EXPECT_EQ(call.refusal(), "1 kda: state_v_first: expected a flag, got a number");
   scale = fla_flag("state_v_first", 2);
-  EXPECT_EQ(call.refusal(), "1 state_v_first: expected 0 or 1, got 2");
+  EXPECT_EQ(call.refusal(), "1 kda: state_v_first: expected 0 or 1, got 2");
   scale = fla_number("scale", 1e300);
-  EXPECT_EQ(call.refusal(), "1 scale: expected a finite number, got inf");
+  EXPECT_EQ(call.refusal(), "1 kda: scale: expected a finite number, got inf");
   scale = fla_tensor("scale", &call.tensor("q").tensor);
-  EXPECT_EQ(call.refusal(), "1 scale: expected a number, got a tensor");
+  EXPECT_EQ(call.refusal(), "1 kda: scale: expected a number, got a tensor");
   call.argument("q") = fla_number("q", 1);
-  EXPECT_EQ(call.refusal(), "1 q: expected a tensor, got a number");
+  EXPECT_EQ(call.refusal(), "1 kda: q: expected a tensor, got a number");
 }
 
 TEST_F(CApiOfKda, RefusesTensorsThatAreWrong) {
   DLTensor& k = call.tensor("k").tensor;
   const DLTensor right = k;
   call.tensor("k").shape[3] = 11;
-  EXPECT_EQ(call.refusal(), "1 k: expected shape [B=1, T=41, H=2, K=12], got [1, 41, 2, 11]");
+  EXPECT_EQ(call.refusal(), "1 kda: k: expected shape [B=1, T=41, H=2, K=12], got [1, 41, 2, 11]");
   call.tensor("k").shape[3] = -1;
-  EXPECT_THAT(call.refusal(), HasSubstr("1 k: "));
+  EXPECT_THAT(call.refusal(), HasSubstr("1 kda: k: "));
   call.tensor("k").shape[3] = 12;
   k.dtype.bits = 64;
   EXPECT_EQ(call.refusal(),
-            "1 k: expected bf16, f16, f32, i32 or i64, got type code 2 of 64 bits and 1 lanes");
+            "1 kda: k: expected bf16, f16, f32, i32 or i64, got type code 2 of 64 bits and 1 lanes");
   k = right;
   k.device.device_id = -3;
   k.device.device_type = kDLCUDA;
-  EXPECT_EQ(call.refusal(), "1 k: expected a CPU or CUDA tensor, got device type 2 and index -3");
+  EXPECT_EQ(call.refusal(), "1 kda: k: expected a CPU or CUDA tensor, got device type 2 and index -3");
   k = right;
   k.ndim = 9;
-  EXPECT_EQ(call.refusal(), "1 k: expected 0 to 5 dimensions, got 9");
+  EXPECT_EQ(call.refusal(), "1 kda: k: expected 0 to 5 dimensions, got 9");
   k = right;
   k.byte_offset = 1;
-  EXPECT_EQ(call.refusal(), "1 k: expected elements at addresses that are multiples of their size");
+  EXPECT_EQ(call.refusal(), "1 kda: k: expected elements at addresses that are multiples of their size");
   k = right;
   k.shape = nullptr;
-  EXPECT_EQ(call.refusal(), "1 k: expected a shape of 4 dimensions, got a null pointer");
+  EXPECT_EQ(call.refusal(), "1 kda: k: expected a shape of 4 dimensions, got a null pointer");
   k = right;
   k.data = nullptr;
-  EXPECT_THAT(call.refusal(), HasSubstr("1 k: expected "));
+  EXPECT_THAT(call.refusal(), HasSubstr("1 kda: k: expected "));
 }
 
 TEST_F(CApiOfKda, RefusesNullPointers) {
   EXPECT_EQ(call.refusal(nullptr), "1 function: expected the name of a function, got a null pointer");
   call.arguments[1].name = nullptr;
-  EXPECT_EQ(call.refusal(), "1 arguments[1]: expected a name, got a null pointer");
+  EXPECT_EQ(call.refusal(), "1 kda: arguments[1]: expected a name, got a null pointer");
   call.arguments[1] = fla_tensor("k", nullptr);
-  EXPECT_EQ(call.refusal(), "1 k: expected a tensor, got a null pointer");
+  EXPECT_EQ(call.refusal(), "1 kda: k: expected a tensor, got a null pointer");
   fla_result unnamed{nullptr, nullptr};
   EXPECT_EQ(fla_call("kda", nullptr, 0, &unnamed, 1, nullptr), FLA_INVALID_ARGUMENT);
-  EXPECT_STREQ(fla_last_error(), "results[0]: expected a name, got a null pointer");
+  EXPECT_STREQ(fla_last_error(), "kda: results[0]: expected a name, got a null pointer");
   EXPECT_EQ(fla_call("kda", nullptr, 2, &unnamed, 1, nullptr), FLA_INVALID_ARGUMENT);
   EXPECT_STREQ(fla_last_error(), "arguments: expected 2 entries, got a null pointer");
   EXPECT_EQ(fla_call("kda", nullptr, 0, nullptr, 1, nullptr), FLA_INVALID_ARGUMENT);
@@ -391,23 +391,23 @@ TEST_F(CApiOfKda, RefusesNullPointers) {
 TEST_F(CApiOfKda, RefusesWhatIsMissingOrGivenTwice) {
   const fla_argument q = call.arguments.front();
   call.arguments.push_back(q);
-  EXPECT_EQ(call.refusal(), "1 q: expected once, got twice");
+  EXPECT_EQ(call.refusal(), "1 kda: q: expected once, got twice");
   call.arguments.pop_back();
   call.arguments.erase(call.arguments.begin());
-  EXPECT_EQ(call.refusal(), "1 q: expected a tensor of shape [B, T, H, K], got none");
+  EXPECT_EQ(call.refusal(), "1 kda: q: expected a tensor of shape [B, T, H, K], got none");
   call.arguments.push_back(q);
   EXPECT_EQ(fla_call("kda", call.arguments.data(), call.arguments.size(), nullptr, 0, nullptr),
             FLA_INVALID_ARGUMENT);
   EXPECT_STREQ(fla_last_error(),
-               "results: expected one of out, final_state at least, or memory for it, got none");
+               "kda: results: expected one of out, final_state at least, or memory for it, got none");
   fla_result twice[] = {{"out", nullptr}, {"out", nullptr}};
   EXPECT_EQ(fla_call("kda", call.arguments.data(), call.arguments.size(), twice, 2, nullptr),
             FLA_INVALID_ARGUMENT);
-  EXPECT_STREQ(fla_last_error(), "results: expected each name once, got 'out' twice");
+  EXPECT_STREQ(fla_last_error(), "kda: results: expected each name once, got 'out' twice");
   const Tensor out = Tensor::zeros(made.args.v.shape(), fla::DType::f32);
   const CTensor memory(out);
   call.arguments.push_back(fla_tensor("out", &memory.tensor));
-  EXPECT_EQ(call.refusal(), "1 out: expected memory for it or its name among the results, got both");
+  EXPECT_EQ(call.refusal(), "1 kda: out: expected memory for it or its name among the results, got both");
 }
 
 TEST_F(CApiOfKda, OptionsMayGrow) {

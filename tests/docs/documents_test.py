@@ -7,12 +7,15 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from urllib.parse import urlsplit
 
 SOURCE = Path(os.environ["FLA_SOURCE_DIR"])
 BUILD = Path(os.environ["FLA_BUILD_DIR"])
 PAGES = Path("tools/docs/pages")
 README = (SOURCE / "README.md").read_text()
 UPDATE = SOURCE / "scripts/update_documents"
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`|^ {4}[^\n]*$", re.M | re.S)
+QUOTED = re.compile(r"<!-- generated: file .*?<!-- end -->", re.S)
 
 # `fla docs` of a build without CUDA, made of that of any build.
 DOCS_WITHOUT_CUDA = """#!/usr/bin/env python3
@@ -51,31 +54,56 @@ class Documents(unittest.TestCase):
         for word in (file, *words):
             self.assertIn(str(word), done.stderr)
 
-    def build_and_run(self, text):
-        example = re.search(r"^```cpp\n(.*?)^```", text, re.S | re.M)
+    def test_the_readmes_example_builds_and_runs(self):
+        example = re.search(r"^```cpp\n(.*?)^```", README, re.S | re.M)
         self.assertIsNotNone(example, "there is no block that starts with ```cpp")
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder) / "example.cpp", Path(folder) / "example"
             source.write_text(example.group(1))
             self.run_command(os.environ.get("CXX", "c++"), "-std=c++20", "-Wall", "-Wextra", source, "-o", program,
                              f"-I{SOURCE}", f"-L{BUILD}/lib", "-lfla", f"-Wl,-rpath,{BUILD}/lib")
-            return self.run_command(program)
+            self.assertIn("state f32[1, 4, 64, 64] on cpu", self.run_command(program))
 
-    def test_the_readmes_example_builds_and_runs(self):
-        self.assertIn("state f32[1, 4, 64, 64] on cpu", self.build_and_run(README))
-
-    def test_the_decode_loop_builds_and_runs(self):
-        said = self.build_and_run((SOURCE / PAGES / "tutorials/decode-loop.md").read_text())
-        self.assertRegex(said, r"took the steps; o of the first request 0\.\d")
+    def test_what_readme_and_tutorials_show_is_built_and_run(self):
+        """Programs are files that tests build and run; Python is that, or the page's one block, which Python.examples runs."""
+        run = (SOURCE / "tests/python/test_examples.py").read_text()
+        for path in (Path("README.md"), *sorted(path.relative_to(SOURCE) for path in (SOURCE / PAGES / "tutorials").glob("*.md"))):
+            loose = QUOTED.sub("", (SOURCE / path).read_text())
+            self.assertNotRegex(loose, r"(?m)^```(c|cpp|rust)$", path)
+            blocks = loose.count("```python")
+            self.assertLessEqual(blocks, 1, path)
+            self.assertTrue(blocks == 0 or f'"{path}"' in run, path)
 
     def test_the_readme_is_short(self):
         self.assertLessEqual(len(README.splitlines()), 150)
+
+    def test_no_link_is_dead_where_markdown_is_read_as_it_is(self):
+        files = [SOURCE / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "tools/examples/README.md")]
+        wrong = []
+        for path in (*files, *(SOURCE / "tools/docs/pages").rglob("*.md")):
+            targets = re.findall(r"\]\(([^)#\s]+)", CODE.sub("", path.read_text()))
+            wrong += [f"{path.name}: {target}" for target in targets if not urlsplit(target).scheme and not (path.parent / target).exists()]
+        self.assertEqual(wrong, [])
 
     def test_generated_parts_are_what_their_sources_say(self):
         self.run_command(UPDATE, "--check", "--build", BUILD)
 
     def test_a_number_that_differs_from_the_results_is_found(self):
         self.expect_drift("README.md", "<!--=training-->1.", "<!--=training-->0.")
+
+    def test_an_example_that_differs_from_its_file_is_found(self):
+        self.expect_drift("README.md", "T = 100;", "T = 99;")
+
+    def test_a_part_that_differs_from_its_file_is_found(self):
+        self.expect_drift(PAGES / "tutorials/decode-loop.md", "cudaGraphLaunch(", "cudaGraphLunch(")
+
+    def test_a_part_that_its_file_does_not_define_is_refused(self):
+        self.expect_drift(PAGES / "tutorials/decode-loop.md", "plan_and_graph.cpp: replayed", "plan_and_graph.cpp: replaid",
+                          "tools/examples/plan_and_graph.cpp defines no replaid")
+
+    def test_a_reference_that_differs_from_its_header_is_found(self):
+        self.expect_drift(PAGES / "reference/c.md", "FLA_OUT_OF_MEMORY = 5", "FLA_OUT_OF_MEMORY = 7")
+        self.expect_drift(PAGES / "reference/cpp.md", "kMaxRank = 5", "kMaxRank = 7")
 
     def test_a_plot_that_differs_from_the_results_is_found(self):
         self.expect_drift(PAGES / "images/peers.svg", "0.533 ms", "0.433 ms")
@@ -84,7 +112,8 @@ class Documents(unittest.TestCase):
         self.expect_drift(PAGES / "performance.md", "| 1.096 |", "| 2.096 |")
 
     def test_a_measured_number_without_a_result_is_refused(self):
-        self.expect_drift("README.md", "With random gates", "A call takes 0.3 ms. With random gates", "0.3 ms: no result is named for it")
+        for words in ("With random gates", "Licence: MIT"):  # before and behind code
+            self.expect_drift("README.md", words, f"A call takes 0.3 ms. {words}", "0.3 ms: no result is named for it")
 
     def test_a_number_that_no_result_has_is_refused(self):
         self.expect_drift(PAGES / "performance.md", "<!--=slow_more-->", "<!--=slow_moor-->", "there is no number called 'slow_moor'")

@@ -141,3 +141,47 @@ def test_a_required_backend_that_refuses_is_a_runtime_error(call):
             with pytest.raises(RuntimeError, match="cpu_simd") as raised:
                 fla_cpp.kda(**call, **states)
     assert isinstance(raised.value, fla_cpp.BackendError)
+
+
+@pytest.fixture
+def rwkv7_call():
+    random = np.random.default_rng(0)
+    return {name: 0.3 * random.standard_normal((1, 5, 2, 8)).astype(np.float32) for name in ("r", "w", "k", "v", "a", "b")}
+
+
+@pytest.mark.parametrize("name", ("rwkv7", "chunk_rwkv7", "fused_recurrent_rwkv7"))
+def test_an_alias_says_its_own_names(rwkv7_call, name):
+    function = getattr(fla_cpp, name)
+
+    def assert_error(kind, sentence, **changed):
+        for called in (function, lambda **given: fla_cpp.explain(name, **given)):
+            with pytest.raises(kind) as raised:
+                called(**rwkv7_call | changed)
+            assert str(raised.value) == sentence
+            assert raised.value.__context__ is None
+        return raised.value
+
+    shape = "expected shape [B=1, T=5, HV=2, K=8], got [1, 5, 2, 4]"
+    error = assert_error(fla_cpp.InvalidArgument, f"rwkv7: w: {shape}", w=rwkv7_call["w"][..., :4])
+    assert (error.op, error.argument) == ("rwkv7", "w")
+    assert_error(ValueError, "rwkv7: r: expected dtype bf16 or f16 or f32, got float64", r=rwkv7_call["r"].astype(np.float64))
+    sentence = "rwkv7: out: expected memory of its own, got some that overlaps r"
+    assert_error(ValueError, sentence, out=rwkv7_call["r"])
+    assert_error(TypeError, "rwkv7: scale: expected a number, got str", scale="one")
+    array = "expected an array that speaks DLPack (torch, NumPy, CuPy, JAX, …), got list"
+    assert_error(TypeError, f"rwkv7: r: {array}", r=[1.0])
+
+
+def test_an_alias_refuses_what_it_does_not_have_under_its_name(rwkv7_call):
+    sentence = "rwkv7: cp_context: expected None, got 'ring': fla_cpp does not have it"
+    with pytest.raises(fla_cpp.InvalidArgument) as raised:
+        fla_cpp.chunk_rwkv7(**rwkv7_call, cp_context="ring")
+    assert (str(raised.value), raised.value.op) == (sentence, "rwkv7")
+
+
+def test_an_alias_that_torch_differentiates_says_its_own_names(rwkv7_call):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    call = {name: torch.from_numpy(x).requires_grad_() for name, x in rwkv7_call.items()}
+    with pytest.raises(fla_cpp.InvalidArgument, match="^rwkv7: w: expected shape") as raised:
+        fla_cpp.chunk_rwkv7(**call | {"w": call["w"][..., :3]})
+    assert raised.value.op == "rwkv7"

@@ -43,7 +43,13 @@ def test_the_picture_has_both_curves(train_recall):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "tools/docs/pages/tutorials/first-call.md", "tools/docs/pages/tutorials/training.md"]
+    "page",
+    [
+        "README.md",
+        "tools/docs/pages/tutorials/first-call.md",
+        "tools/docs/pages/tutorials/training.md",
+        "tools/docs/pages/how-to/packed-sequences.md",
+    ],
 )
 def test_the_first_python_block_of_a_page_runs(page):
     torch = pytest.importorskip("torch", reason="torch is not installed")

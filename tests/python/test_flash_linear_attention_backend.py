@@ -7,6 +7,7 @@ import sys
 import warnings
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 import fla_cpp
 import fla_cpp.flash_linear_attention
@@ -114,6 +115,16 @@ def test_rwkv7_runs_on_dplr_delta_rule():
         name = function.__name__.replace("rwkv7", "dplr_delta_rule")
         assert taken()[name] == before[name] + 1
         assert torch.equal(o, getattr(fla_cpp, function.__name__)(**call, scale=1.0)[0])
+
+
+def test_what_the_how_to_shows_runs_here(capsys):
+    page = Path(os.environ["FLA_SOURCE_DIR"]) / "tools/docs/pages/how-to/flash-linear-attention.md"
+    before, names = taken(), {}
+    exec(page.read_text().split("```python\n")[1].split("```")[0], names)
+    assert taken()["chunk_gla"] == before["chunk_gla"] + 1
+    assert taken()["chunk_gla_backward"] == before["chunk_gla_backward"] + 1
+    assert "fla.ops.kda.chunk.chunk_kda" in names["served"]
+    assert "chunk_gla_backward" in capsys.readouterr().out
 
 
 def registry_of(name):

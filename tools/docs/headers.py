@@ -1,4 +1,4 @@
-"""The C++ reference: comments and declarations of the public headers, as Markdown."""
+"""The references of C++ and C: comments and declarations of the public headers, as Markdown."""
 
 import re
 from pathlib import Path
@@ -23,13 +23,13 @@ GROUPS = {
 def escaped(text):
     """Plain words as Markdown; what stands between backticks is code already."""
     parts = text.split("`")
-    parts[::2] = [re.sub(r"([\\*_\[\]<>|#])", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [re.sub(r"([\\*_\[\]>|#])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]  # no Markdown escapes a <
     return "`".join(parts)
 
 
 def prose(comment):
     """A comment's lines: paragraphs, and code where they are indented."""
-    lines, text = [re.sub(r"^\s*/// ?", "", line) for line in comment], []
+    lines, text = [re.sub(r"^\s*(///|/\*| \*) ?", "", line) for line in comment], []
     for line in lines:
         text.append(line if line.startswith("    ") or not line.strip() else escaped(line))
     return "\n".join(text).strip("\n")
@@ -144,3 +144,27 @@ def reference():
     for group, paths in GROUPS.items():
         text += [f"## {group}", *map(header, paths)]
     return "\n\n".join(text) + "\n"
+
+
+# ---- C: comments are /* … */, and what belongs together has no empty line in it
+
+C_HEADER = "fla/c_api.h"
+
+
+def c_names(declarations):
+    """What is declared, in order; the constants of an enumeration are its type's."""
+    patterns = (r"^#define (\w+)", r"^typedef [^{}(]*?(\w+);", r"^(?:typedef .*)?\} (\w+);", r"\b(\w+)\((?!\*)[^()]*\);")
+    found = [(each.start(), each.group(1)) for pattern in patterns for each in re.finditer(pattern, declarations, re.M)]
+    return [name for _, name in sorted(found)]
+
+
+def c_reference():
+    text = re.sub(r'^#ifdef __cplusplus\n(?:extern "C" \{|\})\n#endif\n', "", (ROOT / C_HEADER).read_text(encoding="utf-8"), flags=re.M)
+    text = re.sub(r"^#(?:include|if|else|endif|define \w+_H_?$).*\n", "", text, flags=re.M)
+    parts = []
+    for paragraph in re.split(r"\n\n+", text.strip("\n")):
+        if found := re.match(r"(/\*.*?)\s*\*/\n?(.*)", paragraph, re.S):
+            comment, declarations = found.group(1), without_bodies(found.group(2)).strip()
+            heading = ["## " + ", ".join(f"`{name}`" for name in c_names(declarations))] if declarations else []
+            parts += [*heading, prose(comment.splitlines()), *([f"```c\n{declarations}\n```"] if declarations else [])]
+    return "\n\n".join(parts) + "\n"

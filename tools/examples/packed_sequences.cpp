@@ -10,9 +10,9 @@
 int main() {
   const std::int64_t H = 2, D = 16, row = 3 * H * D;    // a token's q, k and v
   const std::vector<std::int32_t> starts{0, 5, 5, 12};  // 5 tokens, none, 7
-  const std::int64_t T = starts.back(), N = 3;
+  const std::int64_t T = 16, N = 3;                     // the last 4 tokens are padding
 
-  std::vector<float> qkv(T * row), gates(T * H, -0.1f), beta(T * H, 0.5f), o(T * H * D),
+  std::vector<float> qkv(T * row), gates(T * H, -0.1f), beta(T * H, 0.5f), o(T * H * D, 1.0f),
       states(N * H * D * D);
   for (std::size_t i = 0; i < qkv.size(); ++i) qkv[i] = std::sin(static_cast<float>(i));
 
@@ -47,4 +47,6 @@ int main() {
               << (zeros ? "is zeros" : "holds numbers") << "\n";
   }
   std::cout << "the last one alone: " << (same ? "the same bits" : "other bits") << "\n";
+  const bool empty = std::all_of(&o[starts[N] * H * D], o.data() + o.size(), [](float x) { return x == 0; });
+  std::cout << "o of the padding: " << (empty ? "zeros" : "numbers") << "\n";
 }

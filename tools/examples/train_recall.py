@@ -103,8 +103,8 @@ def picture(curves):
     ]
     for n, (name, (losses, style)) in enumerate(curves.items()):
         lines.append(f'<polyline points="{points(losses)}" fill="none" {style}/>')
-        lines.append(f'<line x1="400" x2="430" y1="{30 + 18 * n}" y2="{30 + 18 * n}" {style}/>')
-        lines.append(f'<text x="438" y="{34 + 18 * n}">{name}</text>')
+        lines.append(f'<line x1="360" x2="390" y1="{30 + 18 * n}" y2="{30 + 18 * n}" {style}/>')
+        lines.append(f'<text x="398" y="{34 + 18 * n}">{name}</text>')
     return "\n".join([*lines, "</svg>\n"])
 
 

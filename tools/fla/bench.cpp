@@ -125,8 +125,8 @@ std::vector<CudaCase> cuda_cases_for(const BenchOptions& options, const Settings
   }
   if (options.shapes.empty() && options.has_case("prefill")) {
     list = options.suite.empty() ? std::vector{cuda_case("T=8192,H=32,K=128", DType::f32)}
-           : options.backward    ? peers_backward(options.op)
-                                 : peers_forward();
+           : options.backward    ? peers_backward(options.op, options.gates)
+                                 : peers_forward(options.gates);
     if (options.suite.empty()) list.front().name = "prefill";
   }
   for (CudaCase& each : list) each.state_v_first = v_first.value_or(false);
@@ -188,7 +188,8 @@ auto print(const BenchOptions& options, const Request& request, Device device) {
 /// Throws InvalidArgument for a suite that has no calls.
 void refuse_suite_without_calls(const BenchOptions& options) {
   if (options.suite.empty()) return;
-  const bool has_times = options.backward ? !peers_backward(options.op).empty() : options.op == "kda";
+  const bool has_times =
+      options.backward ? !peers_backward(options.op, options.gates).empty() : options.op == "kda";
   if (!has_times) {
     throw InvalidArgument("suite",
                           "expected kda, or gated_delta_rule with --backward, which peers have published "

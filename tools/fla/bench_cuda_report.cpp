@@ -23,11 +23,10 @@ the cache. floor: what a call has to read and write once, at the rate of copies;
 Errors are those of o and the final state, or of the worst gradient, against a float64 recurrence on a few heads. workspace: MB.
 )";
 constexpr char kPeersLegend[] =
-    R"(The fastest backend of each case. Peers: ms as published, on an NVIDIA H200, of flash-linear-attention (Triton, 0.5.2 or
-0.6.0, the faster one), FlashKDA 1ce47ea and cuLA (August 2026, in segments where heads are few); prefill is eager and compared
-with eager, decode is in graphs; x: how many times as long they take. Goal: ms that fla is to take at most, compared with the
-faster of graph and eager. Mixed lengths are 1300, 547, 2048, 963, 271 and 3063. Gradients: forward and backward together,
-flash-linear-attention 0.6.0 and FlashQLA.
+    R"(The fastest backend of each case. Peers: ms on an NVIDIA H200, as tools/bench/results/peers.txt has them, with their versions:
+flash-linear-attention (prefill), cuLA and FlashQLA eager and compared with eager, the others and decode in graphs; x: how many
+times as long they take. Goal: ms that fla is to take at most, compared with the faster of graph and eager. Mixed lengths are
+1300, 547, 2048, 963, 271 and 3063. Gradients: forward and backward together.
 )";
 
 /// Milliseconds to four digits, whatever their size.

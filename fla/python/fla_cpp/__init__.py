@@ -55,7 +55,8 @@ def explain(function, /, *args, **kwargs):
         raise InvalidArgument(f"function: expected one of {', '.join(_functions)}, got {name!r}")
     if name not in _values:
         _values[name] = _signatures.make_values(_functions[name])
-    return _fla_cpp.explain(_functions[name]["target"], _values[name](*args, **kwargs))
+    explained = _signatures.under_its_names(_functions[name], _fla_cpp.explain)
+    return explained(_functions[name]["target"], _values[name](*args, **kwargs))
 
 
 def ops():

@@ -59,9 +59,9 @@ DEFAULTS = {
     "fused_recurrent_rwkv7": {"output_final_state": "True"},
 }
 
-# Aliases: the function that runs, and the arguments that have other names.
+# Aliases: the function that runs, the op that is called, and the arguments that have other names.
 ALIASES = {
-    f"{prefix}rwkv7": (f"{prefix}dplr_delta_rule", {"q": "r", "g": "w"})
+    f"{prefix}rwkv7": (f"{prefix}dplr_delta_rule", "rwkv7", {"q": "r", "g": "w"})
     for prefix in ("", "chunk_", "fused_recurrent_")
 }
 
@@ -157,16 +157,18 @@ def paths_of(function):
 
 
 def with_aliases(functions):
-    """The extension's functions and their aliases; `target` names the one that runs."""
-    functions = [function | {"target": function["name"]} for function in functions]
+    """The extension's functions and their aliases. `target` names the one that runs, `called` the op that its callers
+    know, `names` are the arguments that have other names there."""
+    functions = [function | {"target": function["name"], "called": function["op"], "names": {}} for function in functions]
     found = {function["name"]: function for function in functions}
-    for name, (target, names) in ALIASES.items():
+    for name, (target, called, names) in ALIASES.items():
         table = [row | {"name": names.get(row["name"], row["name"])} for row in found[target]["table"]]
         doc = f"RWKV-7: {target} under its names."
         formula = found[target]["formula"]
         for old, new in names.items():
             formula = formula.replace(f"{old}_t", f"{new}_t")
-        functions.append(found[target] | {"name": name, "table": table, "doc": doc, "formula": formula})
+        alias = {"name": name, "called": called, "names": names, "table": table, "doc": doc, "formula": formula}
+        functions.append(found[target] | alias)
     return functions
 
 

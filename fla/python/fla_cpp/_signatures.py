@@ -115,6 +115,29 @@ def refuse(op, argument, expected, got):
     raise _invalid(op, argument, f"{argument}: expected {expected}, got {got!r}: fla_cpp does not have it")
 
 
+def under_its_names(function, call):
+    """`call`, whose errors name the op and the arguments as an alias calls them."""
+    op, called, names = function["op"], function["called"], function["names"]
+    if called == op:
+        return call
+
+    def run(*values):
+        try:
+            return call(*values)
+        except (TypeError, ValueError) as error:
+            if not str(error).startswith(f"{op}: "):
+                raise
+            argument, _, problem = str(error).removeprefix(f"{op}: ").partition(": ")
+            argument = names.get(argument, argument)
+            problem = " ".join(names.get(word, word) for word in problem.split(" "))
+            raised = type(error)(f"{called}: {argument}: {problem}")
+            if hasattr(error, "argument"):
+                raised.argument, raised.op = argument, called
+        raise raised
+
+    return run
+
+
 def _refuse_chunk_size(op, got, expected="either 32 or 64"):
     # flash-linear-attention's words, which programs look for.
     raise _invalid(op, "chunk_size", f"`chunk_size` must be {expected}, got {got!r}")
@@ -194,7 +217,7 @@ def _compiled(function, name, last_lines):
         )
     values = ", ".join([*(row["name"] for row in function["table"]), "stream"])
     lines = [*statements, *(line.replace("VALUES", values) for line in last_lines)]
-    lines = [line.replace("OP, ", f"{function['op']!r}, ") for line in lines]
+    lines = [line.replace("OP, ", f"{function['called']!r}, ") for line in lines]
     text = "\n    ".join([f"def {name}({signature(function)}):", *lines])
     exec(compile(text, f"<fla_cpp.{name}>", "exec"), globals())
     return globals()[name]
@@ -210,7 +233,7 @@ def _composed_lines(function, compose, name):
 def make(function):
     """The function that callers see."""
     name = function["name"]
-    globals()[f"_call_{name}"] = function["call"]
+    globals()[f"_call_{name}"] = under_its_names(function, function["call"])
     lines = _composed_lines(function, "_compose", name)
     lines += [f"if _tracing(): return _through_torch({function['target']!r}, (VALUES))", f"return _call_{name}(VALUES)"]
     made = _compiled(function, name, lines)

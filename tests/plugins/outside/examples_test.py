@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import unittest
 
 from outside import BUILD, SOURCE, OutsideTest, configure, output_of, run
@@ -29,7 +30,8 @@ class Examples(OutsideTest):
         self.assertEqual(says("packed_sequences"), ["sequence 0: 5 tokens, its state holds numbers",
                                                     "sequence 1: 0 tokens, its state is zeros",
                                                     "sequence 2: 7 tokens, its state holds numbers",
-                                                    "the last one alone: the same bits"])
+                                                    "the last one alone: the same bits",
+                                                    "o of the padding: zeros"])
 
     def test_decode_loop(self):
         lines = says("decode_loop")
@@ -41,7 +43,7 @@ class Examples(OutsideTest):
 
     def test_plan_and_graph(self):
         plan, graph = says("plan_and_graph")
-        self.assertEqual(plan, "plan: cpu_simd, off by 0 from the call that chooses")
+        self.assertEqual(plan, "plan: cpu_simd, off by 0 from calls that choose")
         captured = re.fullmatch(r"graph: \w+ captured, replayed 3 times, off by (\S+)", graph)
         if captured:
             self.assertLess(float(captured[1]), 1e-2)
@@ -54,7 +56,17 @@ class Examples(OutsideTest):
         self.assertRegex(lines[1], r"^out: 1 x 100 x 4 x 64, ends with -?\d\.\d{4}$")
         self.assertRegex(lines[2], r"^final_state: 1 x 4 x 64 x 64, ends with -?\d\.\d{4}$")
         self.assertIn("kda.chunk_kda -> original  (dispatch is disabled)", lines)
-        self.assertEqual(lines[-1], "code 1: k: expected shape [B=1, T=100, H=4, K=64], got [1, 100, 4]")
+        self.assertEqual(lines[-1], "code 1: kda: k: expected shape [B=1, T=100, H=4, K=64], got [1, 100, 4]")
+
+    def test_call_from_rust(self):
+        if not (rustc := shutil.which("rustc")):
+            print("not run: there is no rustc")
+            self.skipTest("there is no rustc")
+        library = next(PREFIX.glob("lib*/libfla.so")).parent
+        output_of(rustc, "--edition", "2021", "-D", "warnings", SOURCE / "tools/examples/call_from_rust.rs", "-o", self.folder / "program",
+                  "-L", library, "-C", f"link-arg=-Wl,-rpath,{library}")
+        lines, in_c = output_of(self.folder / "program").splitlines(), says("call_from_c")
+        self.assertEqual(lines, [*in_c[:3], in_c[-1]])
 
     def test_plugin(self):
         fla, plugins = PREFIX / "bin/fla", {"FLA_PLUGIN_PATH": str(EXAMPLES)}
