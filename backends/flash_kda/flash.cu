@@ -76,42 +76,6 @@ cudaError_t make_map(CUtensorMap& map, const RecurrenceCall& call, const States&
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// ---- Gates that have a number a token
-
-constexpr int kExpandThreads = 256;
-
-/// Every number of g for every channel, [B, T, HV, K]: a thread writes 16 bytes.
-template <class Word>
-__global__ void __launch_bounds__(kExpandThreads)
-    expand_gates(const __grid_constant__ RecurrenceCall call, uint4* to, std::int64_t pieces) {
-  const std::int64_t at = std::int64_t{blockIdx.x} * kExpandThreads + threadIdx.x;
-  if (at >= pieces) return;
-  const std::int64_t number = at / (call.K * sizeof(Word) / 16), token = number / call.HV;
-  std::uint32_t bits =
-      static_cast<const Word*>(call.g.data)[token / call.T * call.g.batch + token % call.T * call.g.token +
-                                            number % call.HV * call.g.head];
-  if constexpr (sizeof(Word) == 2) bits |= bits << 16;
-  to[at] = {bits, bits, bits, bits};
-}
-
-/// The call with a number of g for every channel.
-RecurrenceCall with_gates(const RecurrenceCall& given, std::uint8_t* gates, cudaStream_t stream,
-                          cudaError_t& error) {
-  RecurrenceCall call = given;
-  const std::int64_t size = size_of(given.g.dtype), pieces = gates_of_tokens(given) * given.K * size / 16;
-  const auto blocks = static_cast<unsigned>((pieces + kExpandThreads - 1) / kExpandThreads);
-  auto* const to = reinterpret_cast<uint4*>(gates);
-  if (size == 2)
-    expand_gates<std::uint16_t><<<blocks, kExpandThreads, 0, stream>>>(given, to, pieces);
-  else
-    expand_gates<std::uint32_t><<<blocks, kExpandThreads, 0, stream>>>(given, to, pieces);
-  error = cudaGetLastError();
-  call.g.data = gates;
-  call.g.channel = 1, call.g.head = given.K;
-  call.g.token = call.g.head * given.HV, call.g.batch = call.g.token * given.T;
-  return call;
-}
-
 // ---- Launches
 
 __global__ void __launch_bounds__(Combine::threads) combine_kernel(const __grid_constant__ Params p) {
@@ -140,45 +104,46 @@ std::size_t workspace(const RecurrenceCall& call, const Route& route) {
 cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspace, cudaStream_t stream) {
   if (items_of(call) == 0) return cudaSuccess;
   cudaError_t error = cudaSuccess;
+  const bool is_bf16 = call.q.dtype == DType::bf16, by_channel = call.gate_kind == GateKind::channel;
   Workspace w = workspace_of(call, route, workspace);
-  const bool expands = call.gate_kind == GateKind::token && call.T > 0;
-  const RecurrenceCall given = expands ? with_gates(call, w.gates, stream, error) : call;
-  if (error != cudaSuccess) return error;
   Params p;
-  p.call = with_pool(given);
-  for (int keys = 0; keys < 2; ++keys) p.windows[keys] = window_of(given, keys == 0);
+  p.call = with_pool(call);
+  for (int keys = 0; keys < 2; ++keys) p.windows[keys] = window_of(call, keys == 0);
   p.schedule = w.schedule;
   p.segments = w.segments;
-  p.gate_f32 = given.g.dtype == DType::f32;
-  p.bias_rows = has_rows(given.dt_bias);
-  if (given.T > 0) {
-    const int heads = given.HV / given.group;
-    if ((error = make_map(p.q, given, given.q, heads, given.K, kChunk / 2)) != cudaSuccess) return error;
-    if ((error = make_map(p.k, given, given.k, heads, given.K, kChunk / 2)) != cudaSuccess) return error;
-    if (!p.gate_f32 && (error = make_map(p.g, given, given.g, given.HV, given.K)) != cudaSuccess)
+  p.gate_f32 = call.g.dtype == DType::f32;
+  p.bias_rows = has_rows(call.dt_bias);
+  if (call.T > 0) {
+    const int heads = call.HV / call.group;
+    if ((error = make_map(p.q, call, call.q, heads, call.K, kChunk / 2)) != cudaSuccess) return error;
+    if ((error = make_map(p.k, call, call.k, heads, call.K, kChunk / 2)) != cudaSuccess) return error;
+    if (by_channel && !p.gate_f32 && (error = make_map(p.g, call, call.g, call.HV, call.K)) != cudaSuccess)
       return error;
-    if ((error = make_map(p.v, given, given.v, given.HV, given.V)) != cudaSuccess) return error;
-    if ((error = make_map(p.o, given, given.o, given.HV, given.V)) != cudaSuccess) return error;
+    if ((error = make_map(p.v, call, call.v, call.HV, call.V)) != cudaSuccess) return error;
+    if ((error = make_map(p.o, call, call.o, call.HV, call.V)) != cudaSuccess) return error;
   }
-  p.first_by_tma = has_boxes(given.initial_state);
-  p.last_by_tma = has_boxes(given.final_state);
-  if (p.first_by_tma && (error = make_map(p.first_state, given, given.initial_state)) != cudaSuccess)
+  p.first_by_tma = has_boxes(call.initial_state);
+  p.last_by_tma = has_boxes(call.final_state);
+  if (p.first_by_tma && (error = make_map(p.first_state, call, call.initial_state)) != cudaSuccess)
     return error;
-  if (p.last_by_tma && (error = make_map(p.last_state, given, given.final_state)) != cudaSuccess)
-    return error;
+  if (p.last_by_tma && (error = make_map(p.last_state, call, call.final_state)) != cudaSuccess) return error;
   if ((error = cuda::place_host_indices(p.call, w.indices, stream)) != cudaSuccess) return error;
   w.plan.cu_seqlens = p.call.cu_seqlens;
   Launch next{.stream = stream};  // the first kernel comes after whatever is in the stream
-  if (planned(given) || route.depth) {
-    next.grid = plan_blocks(given);
+  if (planned(call) || route.depth) {
+    next.grid = plan_blocks(call);
     if ((error = launch_plan(next, w.plan)) != cudaSuccess) return error;
     next.early = true;
   }
   const auto forward = [&](int grid, int state_blocks) {
     next.grid = grid;
     p.state_blocks = state_blocks;
-    const cudaError_t result =
-        given.q.dtype == DType::bf16 ? launch_forward_bf16(next, p) : launch_forward_f16(next, p);
+    constexpr auto channel = GateKind::channel, token = GateKind::token;
+    const auto launch =
+        is_bf16 ? by_channel ? launch_forward<Half16::bf16, channel> : launch_forward<Half16::bf16, token>
+        : by_channel ? launch_forward<Half16::f16, channel>
+                     : launch_forward<Half16::f16, token>;
+    const cudaError_t result = launch(next, p);
     next.early = true;
     return result;
   };
@@ -186,17 +151,17 @@ cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspa
     next.resident = true;
     return forward(route.streams + route.prep_blocks, route.streams);
   }
-  if (given.T > 0) {
-    const std::int64_t tasks = chunks_at_most(given) * given.HV;
+  if (call.T > 0) {
+    const std::int64_t tasks = chunks_at_most(call) * call.HV;
     if ((error = forward(static_cast<int>(std::min<std::int64_t>(route.prep_blocks, tasks)), 0)) !=
         cudaSuccess)
       return error;
   }
   if (route.segments > 1) {
-    next.grid = parts_of(items_of(given), route.segments);
-    error = given.q.dtype == DType::bf16 ? launch_part_bf16(next, p) : launch_part_f16(next, p);
+    next.grid = parts_of(items_of(call), route.segments);
+    error = is_bf16 ? launch_part<Half16::bf16>(next, p) : launch_part<Half16::f16>(next, p);
     if (error != cudaSuccess) return error;
-    next.grid = route.segments > 2 ? Combine::blocks * items_of(given) : 0;
+    next.grid = route.segments > 2 ? Combine::blocks * items_of(call) : 0;
     if ((error = launch_combine(next, p)) != cudaSuccess) return error;
   }
   // One CTA a segment: schedule.streams is what a CTA skips to find its next one.

@@ -39,7 +39,7 @@ FLA_DEVICE void take_role(const Params& p, Smem smem) {
 }
 FLA_DEVICE std::uint32_t role_of(Smem smem) { return load_u32(smem + kRoleAt); }
 
-template <Half16 type>
+template <Half16 type, GateKind kind>
 FLA_DEVICE void forward(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), wg = warp >> 2;
   let_next_kernel_come();
@@ -85,18 +85,18 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       if (warp == 14 && (tid & 31) == 0 && p.last_by_tma) state_leaves(p, smem, role_of(smem));
     }
   } else {
-    prep<type>(p, smem, tid, uniform(role_of(smem)) - p.state_blocks, blocks() - p.state_blocks);
+    prep<type, kind>(p, smem, tid, uniform(role_of(smem)) - p.state_blocks, blocks() - p.state_blocks);
   }
   warp_sync();
   barrier(Barrier::cta, kThreads);  // nobody leaves while others wait for each other
 }
 
 #ifdef __CUDACC__
-template <Half16 type>
+template <Half16 type, GateKind kind>
 __global__ void __launch_bounds__(kThreads, 1) forward_kernel(const __grid_constant__ Params p) {
   extern __shared__ std::uint8_t shared[];
   const Smem smem = (static_cast<Smem>(__cvta_generic_to_shared(shared)) + 1023) & ~1023u;
-  forward<type>(p, smem);
+  forward<type, kind>(p, smem);
 }
 #endif
 

@@ -1,17 +1,8 @@
-#include "backends/flash_kda/forward.cuh"
-#include "backends/flash_kda/launch.cuh"
-#include "backends/flash_kda/segment.cuh"
+#include "backends/flash_kda/launch_forward.cuh"
 
 namespace fla::flash_kda {
 
-cudaError_t launch_forward_f16(const Launch& launch, const Params& params) {
-  static std::atomic<std::uint64_t> prepared{0};
-  return launch_kernel(forward_kernel<Half16::f16>, prepared, kThreads, kSharedBytes, launch, params);
-}
-
-cudaError_t launch_part_f16(const Launch& launch, const Params& params) {
-  static std::atomic<std::uint64_t> prepared{0};
-  return launch_kernel(part_kernel<Half16::f16>, prepared, Part::threads, Part::bytes + 1024, launch, params);
-}
+template cudaError_t launch_forward<Half16::f16, GateKind::channel>(const Launch&, const Params&);
+template cudaError_t launch_part<Half16::f16>(const Launch&, const Params&);
 
 }  // namespace fla::flash_kda

@@ -47,6 +47,23 @@ FLA_DEVICE float log2_of_one_plus(float e) {
   return fma_of(y, e, 1.44269478f);
 }
 
+template <Gate gate>
+FLA_DEVICE float decay_of(float x, float slope, float rate, float offset) {
+  if constexpr (gate == Gate::given) return ex2(x * slope);
+  const float z = fma_of(x, slope, offset);
+  if constexpr (gate == Gate::bounded)  // lb log2(e) sigmoid(rate (x + bias)) = 1 / (r + r 2^-z)
+    return ex2(rcp(fma_of(ex2(z), rate, rate)));
+  const float e = ex2(z < 0.0f ? z : -z);  // log2(e) softplus(x + bias) = max(z, 0) + log2(1 + 2^-|z|)
+  return ex2(rate * fma_of(e, log2_of_one_plus(e), z > 0.0f ? z : 0.0f));
+}
+/// The first channel's.
+FLA_DEVICE float decay_of(Gate gate, const Gates& gates, float x) {
+  const float offset = gates.offset.x;
+  if (gate == Gate::bounded) return decay_of<Gate::bounded>(x, gates.slope, gates.rate, offset);
+  if (gate == Gate::softplus) return decay_of<Gate::softplus>(x, gates.slope, gates.rate, offset);
+  return decay_of<Gate::given>(x, gates.slope, gates.rate, offset);
+}
+
 /// Raw values of tokens first to last - 1 to decays, in their place; between tokens meanwhile(j), for other
 /// units than these functions take.
 template <Gate gate, int first, int last, class Meanwhile>
@@ -56,19 +73,7 @@ FLA_DEVICE void decays(const Gates& gates, float (&x)[8][4], Meanwhile&& meanwhi
   for (int j = first; j < last; ++j) {
     meanwhile(j);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      if constexpr (gate == Gate::given) {
-        x[j][c] = ex2(x[j][c] * gates.slope);
-        continue;
-      }
-      const float z = fma_of(x[j][c], gates.slope, offset[c]);
-      if constexpr (gate == Gate::bounded) {  // lb log2(e) sigmoid(rate (x + bias)) = 1 / (r + r 2^-z)
-        x[j][c] = ex2(rcp(fma_of(ex2(z), gates.rate, gates.rate)));
-      } else {  // log2(e) softplus(x + bias) = max(z, 0) + log2(1 + 2^-|z|)
-        const float e = ex2(z < 0.0f ? z : -z);
-        x[j][c] = ex2(gates.rate * fma_of(e, log2_of_one_plus(e), z > 0.0f ? z : 0.0f));
-      }
-    }
+    for (int c = 0; c < 4; ++c) x[j][c] = decay_of<gate>(x[j][c], gates.slope, gates.rate, offset[c]);
   }
 }
 

@@ -16,11 +16,11 @@ struct Launch {
   bool resident = false;  ///< all CTAs at once, or none: they wait for each other
 };
 
-/// A file a type, for the compile time.
-cudaError_t launch_forward_bf16(const Launch& launch, const Params& params);
-cudaError_t launch_forward_f16(const Launch& launch, const Params& params);
-cudaError_t launch_part_bf16(const Launch& launch, const Params& params);
-cudaError_t launch_part_f16(const Launch& launch, const Params& params);
+/// Defined in launch_forward.cuh; a file a type of q and kind of gates has them, for the compile time.
+template <Half16 type, GateKind kind>
+cudaError_t launch_forward(const Launch& launch, const Params& params);
+template <Half16 type>
+cudaError_t launch_part(const Launch& launch, const Params& params);
 
 /// `prepared`: devices on which the kernel has been given its shared memory. All kernels ask for the same
 /// split of the SM's memory, or it is reconfigured between them.

@@ -20,7 +20,8 @@
 ///   1  loads     threads of the folding warps: TMA         g -> g; of blocks of 32 tokens
 ///                                                          [q0; k0] -> rows0, [k1; q1] -> rows1
 ///   scale: warps 0 to 7
-///   2  gates     warp: 8 tokens, lane: 4 channels          g -> a (registers); products over the 8 -> run
+///   2  gates     warp: 8 tokens, lane: 4 channels          g -> a (registers); products over the 8 -> run;
+///                                                          of a gate a token: beta's warp has made decays
 ///      norms     warp: 16 tokens of q or of k, by mma      rows -> diagonal of X X^T -> factor
 ///      ------------ barrier; how, by vote: gentle where no run of 8 decays by more than 2^-2, exact where
 ///                   one does by more than 2^-59, or else steep
@@ -61,7 +62,7 @@ namespace fla::flash_kda {
 
 /// All of prep: a CTA of 640 threads takes tasks `worker`, worker + workers, … or, beside the state, the next
 /// one that nobody has.
-template <Half16 type>
+template <Half16 type, GateKind kind>
 FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t worker,
                      std::int32_t workers) {
   if (tid == 0) {
@@ -90,15 +91,15 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
   const std::uint32_t warp = uniform(tid >> 5), lane = kept(tid & 31);
   if (warp < 8) {
     registers_up<112>();
-    if (p.call.gate == Gate::bounded)
-      prep_scale<type, Gate::bounded>(p, smem, tid, worker);
-    else if (p.call.gate == Gate::softplus)
-      prep_scale<type, Gate::softplus>(p, smem, tid, worker);
+    if (kind == GateKind::channel && p.call.gate == Gate::bounded)
+      prep_scale<type, kind, Gate::bounded>(p, smem, tid, worker);
+    else if (kind == GateKind::channel && p.call.gate == Gate::softplus)
+      prep_scale<type, kind, Gate::softplus>(p, smem, tid, worker);
     else
-      prep_scale<type, Gate::given>(p, smem, tid, worker);
+      prep_scale<type, kind, Gate::given>(p, smem, tid, worker);
   } else if (warp < 16) {
     registers_up<112>();
-    prep_fold(p, smem, warp - 8, lane, worker, workers);
+    prep_fold<kind>(p, smem, warp - 8, lane, worker, workers);
   } else {
     registers_down<24>();
     if (warp == 16) prep_carry(p, smem, lane);

@@ -36,10 +36,6 @@ inline std::int32_t items_of(const RecurrenceCall& call) {
 }
 inline bool planned(const RecurrenceCall& call) { return call.cu_seqlens.data != nullptr; }
 
-/// Numbers of g that has one a token.
-inline std::int64_t gates_of_tokens(const RecurrenceCall& call) {
-  return (planned(call) ? 1 : call.N) * call.T * call.HV;
-}
 /// Whether four channels of a head can be read at once.
 inline bool has_rows(const Parameters& x) {
   return x.data && x.dtype == DType::f32 && x.channel == 1 && x.head % 4 == 0 &&
@@ -161,7 +157,6 @@ struct Workspace {
   Segments segments;
   PlanParams plan;
   std::uint8_t* indices = nullptr;  ///< those that came from the host
-  std::uint8_t* gates = nullptr;    ///< where g has a number a token: one for every channel
   std::size_t bytes = 0;
 };
 
@@ -207,8 +202,6 @@ inline Workspace workspace_of(const RecurrenceCall& call, const Route& route, vo
   }
   w.indices = carver.take<std::uint8_t>(cuda::index_workspace(
       call.N, call.cu_seqlens.on_host, call.read_slots.on_host, call.write_slots.on_host));
-  if (call.gate_kind == GateKind::token)
-    w.gates = carver.take<std::uint8_t>(std::size_t(gates_of_tokens(call)) * call.K * size_of(call.g.dtype));
   w.plan.schedule = s;
   w.plan.cu_seqlens = call.cu_seqlens;
   w.plan.T = static_cast<std::int32_t>(call.T);

@@ -195,13 +195,26 @@ TensorMap map_of(const RecurrenceCall& call, const cuda::States& states) {
 
 }  // namespace
 
+void repeat_first_channel(const TensorView& x, std::int64_t channels) {
+  if (!x.defined()) return;
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype()));
+  for (std::int64_t i = 0; i < x.numel(); ++i)
+    std::memcpy(x.as<std::byte>() + i * bytes, x.as<std::byte>() + i / channels * channels * bytes,
+                static_cast<std::size_t>(bytes));
+}
+
 ForwardResult run(const Forward& forward, const Options& options) {
   const cases::KdaCase made = cases::make_kda_case(forward.spec);
   if (forward.change) forward.change(made.args);
+  if (forward.token_gates) {
+    repeat_first_channel(made.args.g, forward.spec.K);
+    repeat_first_channel(made.args.dt_bias, forward.spec.K);
+  }
   Device device;
   const Placed placed(device, forward, made.args);
   const KdaArgs& args = placed.args();
-  const RecurrenceCall call = placed.call();
+  RecurrenceCall call = placed.call();
+  if (forward.token_gates) call.gate_kind = GateKind::token;
   const std::int32_t items = flash_kda::items_of(call);
 
   const flash_kda::Route route{.streams = forward.streams > 0 ? forward.streams : items,
@@ -223,7 +236,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   if (call.T > 0) {
     params.q = map_of(args.q, 32);
     params.k = map_of(args.k, 32);
-    if (!params.gate_f32) params.g = map_of(args.g);
+    if (!forward.token_gates && !params.gate_f32) params.g = map_of(args.g);
     params.v = map_of(args.v);
     params.o = map_of(placed.padded_o());
   }
@@ -247,9 +260,13 @@ ForwardResult run(const Forward& forward, const Options& options) {
          .threads = flash_kda::kThreads,
          .shared_bytes = flash_kda::kSharedBytes,
          .body =
-             [&given, is_bf16](Smem smem) {
-               is_bf16 ? flash_kda::forward<Half16::bf16>(given, smem)
-                       : flash_kda::forward<Half16::f16>(given, smem);
+             [&given, is_bf16, kind = call.gate_kind](Smem smem) {
+               if (kind == GateKind::token)
+                 is_bf16 ? flash_kda::forward<Half16::bf16, GateKind::token>(given, smem)
+                         : flash_kda::forward<Half16::f16, GateKind::token>(given, smem);
+               else
+                 is_bf16 ? flash_kda::forward<Half16::bf16, GateKind::channel>(given, smem)
+                         : flash_kda::forward<Half16::f16, GateKind::channel>(given, smem);
              },
          .resident = route.together() ? 0u : 2u});
   };

@@ -22,6 +22,7 @@ struct Forward {
   bool without_initial_state = false;  ///< of a pool: only final_state is given
   bool crooked_states = false;         ///< states begin four bytes after where TMA could take them
   bool keep_packets = false;
+  bool token_gates = false;  ///< a gate a token: the first channel's, which the case then has in all of them
   std::function<void(const KdaArgs&)> change{};  ///< of the case's contents, before it is run and compared
   // Other contents, after which results are not compared with anything:
   std::vector<std::int64_t> cu_seqlens{}, state_indices{}, state_write_indices{};
@@ -46,5 +47,8 @@ struct ForwardResult {
 };
 
 ForwardResult run(const Forward& forward, const Options& options = {});
+
+/// The first channel of every head in all of them.
+void repeat_first_channel(const TensorView& x, std::int64_t channels);
 
 }  // namespace fla::emulation

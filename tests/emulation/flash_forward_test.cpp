@@ -246,6 +246,34 @@ TEST(FlashKdaOnTheCpu, HasTheSameBitsOnEveryRoute) {
   }
 }
 
+/// Gates of one number a token are decays before all others are, and nothing else differs.
+TEST(FlashKdaOnTheCpu, HasTheSameBitsForAGateATokenAndItsLikeInEveryChannel) {
+  const auto grouped = [](Forward& f) { f.spec.H = 1, f.spec.HV = 2; };
+  for (Forward forward : {
+           inside(130),
+           with(packed({70, 0, 130, 1}), grouped),
+           with(packed({64, 100}), [](Forward& f) { f.streams = 2, f.depth = 3, f.prep_blocks = 2; }),
+           with(softplus(200, DataKind::slow),
+                [](Forward& f) { f.segments = 3, f.spec.K = f.spec.V = 64, f.fused = true; }),
+           outside(130, DataKind::mixed),
+           outside(100, DataKind::resets),
+       }) {
+    forward.token_gates = true;
+    const ForwardResult token = run(forward);
+    EXPECT_EQ(text_of(token.findings), "");
+    EXPECT_LE(token.errors.o, 3.5e-3);
+    EXPECT_LE(token.errors.final_state, 1e-3);
+    EXPECT_TRUE(token.is_clean);
+    forward.token_gates = false;
+    forward.change = [](const KdaArgs& args) {
+      for (const TensorView* x : {&args.g, &args.dt_bias}) repeat_first_channel(*x, args.g.size(3));
+    };
+    const ForwardResult channels = run(forward);
+    EXPECT_TRUE(token.o == channels.o);
+    EXPECT_TRUE(token.final_state == channels.final_state);
+  }
+}
+
 TEST(FlashKdaOnTheCpu, HasTheSameBitsForASequenceAloneAndInABatch) {
   Forward batch = packed({70, 100, 64});
   batch.beyond = 0;

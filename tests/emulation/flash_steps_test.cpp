@@ -57,15 +57,16 @@ bool is_seen(const Forward& forward, const Options& planted, const ForwardResult
   return seen.value_or(false);
 }
 
-/// Steps of the kernels that `covered` takes too are left to its own test.
+/// Steps of the kernels that `covered` takes too are left to its own test. `files`: of these alone, where
+/// some are named.
 void check(const Forward& forward, const std::vector<Harmless>& harmless,
-           const std::optional<Forward>& covered = std::nullopt) {
+           const std::optional<Forward>& covered = std::nullopt, const std::set<std::string>& files = {}) {
   const ForwardResult whole = run(forward);
   ASSERT_EQ(text_of(whole.findings), "");
   const std::set<Step> known = covered ? run(*covered).steps : std::set<Step>();
   std::map<std::pair<std::string, std::string>, std::vector<int>> unseen;  // lines
   for (const Step& step : whole.steps) {
-    if (known.contains(step)) continue;
+    if (known.contains(step) || (!files.empty() && !files.contains(step.file))) continue;
     if (!is_seen(forward, {.without = &step, .stop_at_first = true}, whole))
       unseen[{step.instruction, step.file}].push_back(step.line);
     if (step.instruction == "mbar_wait") {
@@ -152,6 +153,13 @@ TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
         {{"barrier", "exact.cuh", 1, "before the task is handed over, which is a barrier too"},
          {"warp_sync", "exact.cuh", 1, kLanes}},
         passed());
+}
+
+/// What is loaded, and who waits for it.
+TEST(FlashKdaSteps, AreAllNeededForAGateAToken) {
+  Forward forward = passed();
+  forward.token_gates = true;
+  check(forward, {{"warp_sync", "measure.cuh", 2, kLanes}}, std::nullopt, {"inputs.cuh", "measure.cuh"});
 }
 
 /// Every chunk with magnitudes out of the ordinary, the second with a number that is not finite.

@@ -5,15 +5,17 @@
 #include "backends/flash_kda/range.cuh"
 
 /// Step 1: where a task's inputs are, and their way into its place: q, k and g by TMA, beta and the gates'
-/// parameters by a warp.
+/// parameters by a warp, which also makes decays of gates of one number a token.
 namespace fla::flash_kda {
 
 /// What TMA does not bring: two tokens and four channels a lane.
 struct Rest {
   std::uint32_t beta[2], A_log;  // bits
   U4 bias;                       // f32
+  std::uint32_t g[2], own_bias;  // bits, of a gate a token
 };
 
+template <GateKind kind>
 struct Inputs {
   const Params& p;
   std::uint32_t tasks;  ///< of the call
@@ -47,6 +49,15 @@ struct Inputs {
     if (lane + 32 < from.rows)
       rest.beta[1] = element_bits(call.beta.data, call.beta.dtype, first + 32 * call.beta.token);
     if (call.A_log.data) rest.A_log = element_bits(call.A_log.data, call.A_log.dtype, head * call.A_log.head);
+    if constexpr (kind == GateKind::token) {
+      const std::int64_t at =
+          from.batch * call.g.batch + (std::int64_t(from.token) + lane) * call.g.token + head * call.g.head;
+      if (lane < from.rows) rest.g[0] = element_bits(call.g.data, call.g.dtype, at);
+      if (lane + 32 < from.rows) rest.g[1] = element_bits(call.g.data, call.g.dtype, at + 32 * call.g.token);
+      if (call.dt_bias.data)
+        rest.own_bias = element_bits(call.dt_bias.data, call.dt_bias.dtype, head * call.dt_bias.head);
+      return rest;
+    }
     if (4 * lane >= std::uint32_t(call.K)) return rest;
     if (p.bias_rows) {
       rest.bias = *reinterpret_cast<const U4*>(static_cast<const float*>(call.dt_bias.data) +
@@ -68,6 +79,10 @@ struct Inputs {
     const RecurrenceCall& call = p.call;
     const std::uint32_t rows = rows_in(record_of(at, turn));
     bool strong = false, weak = true;
+    Gates gates{};
+    if constexpr (kind == GateKind::token)
+      gates = gates_of(call, element(rest.A_log, call.A_log.dtype),
+                       F4{element(rest.own_bias, call.dt_bias.dtype), 0, 0, 0});
 #pragma unroll 1
     for (std::uint32_t token = lane; token < kChunk; token += 32) {
       const float beta = token < rows ? beta_of(call, element(rest.beta[0], call.beta.dtype)) : 0.0f;
@@ -76,14 +91,21 @@ struct Inputs {
       weak &= !(size >= kWeakestBeta);
       store(at + Prep::beta + Prep::betas * turn + 4 * token, beta);
       rest.beta[0] = rest.beta[1];
+      if constexpr (kind == GateKind::token) {
+        store(at + Prep::token_decay + 4 * token,
+              decay_of(call.gate, gates, element(rest.g[0], call.g.dtype)));
+        rest.g[0] = rest.g[1];
+      }
     }
     const bool odd = any(strong) || !any(!weak);
-    const Gates gates = gates_of(
-        call, element(rest.A_log, call.A_log.dtype),
-        F4{bits_f32(rest.bias.x), bits_f32(rest.bias.y), bits_f32(rest.bias.z), bits_f32(rest.bias.w)});
-    store(at + Prep::gate_offset + Prep::lane * lane, gates.offset);
+    if constexpr (kind == GateKind::channel) {
+      gates = gates_of(
+          call, element(rest.A_log, call.A_log.dtype),
+          F4{bits_f32(rest.bias.x), bits_f32(rest.bias.y), bits_f32(rest.bias.z), bits_f32(rest.bias.w)});
+      store(at + Prep::gate_offset + Prep::lane * lane, gates.offset);
+    }
     if (lane == 0) {
-      store(at + Prep::gate_slope, F2{gates.slope, gates.rate});
+      if constexpr (kind == GateKind::channel) store(at + Prep::gate_slope, F2{gates.slope, gates.rate});
       store(at + Prep::odd_betas, odd ? kOdd : 0u);
     }
     mbar_arrive(at + Prep::bar_g);
@@ -91,7 +113,7 @@ struct Inputs {
   /// By one thread.
   FLA_DEVICE void load_g(Smem at, std::uint32_t turn) const {
     const Source from = source_in(record_of(at, turn));
-    if (from.rows == 0 || p.gate_f32) {
+    if (from.rows == 0 || kind == GateKind::token || p.gate_f32) {
       mbar_arrive(at + Prep::bar_g);
       return;
     }

@@ -11,7 +11,7 @@ namespace fla::flash_kda {
 inline constexpr int kEarly = 6;
 
 /// What a thread of the scaling warps needs for it.
-template <Half16 type, Gate gate>
+template <Half16 type, GateKind kind, Gate gate>
 struct Measure {
   const Params& p;
   std::uint32_t warp, lane, wg, w4;
@@ -31,19 +31,31 @@ struct Measure {
     const Smem x0 = first_of(lane);
     // Everything is asked for before anything is looked at.
     const Source from = source_in(record_of(at, turn));
-    const F2 slope_rate = load_f32x2(at + Prep::gate_slope);
-    const Gates gates{slope_rate.x, slope_rate.y,
-                      load_f32x4(at + Prep::gate_offset + Prep::lane * kept(lane))};
+    constexpr bool by_channel = kind == GateKind::channel;
+    Gates gates{};
     U2 raw[8];
+    float of_tokens[8];
+    if constexpr (by_channel) {
+      const F2 slope_rate = load_f32x2(at + Prep::gate_slope);
+      gates = {slope_rate.x, slope_rate.y, load_f32x4(at + Prep::gate_offset + Prep::lane * kept(lane))};
 #pragma unroll
-    for (int j = 0; j < 8; ++j) raw[j] = load_u32x2(row_of(x0, j) + Prep::g);
+      for (int j = 0; j < 8; ++j) raw[j] = load_u32x2(row_of(x0, j) + Prep::g);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) of_tokens[j] = load_f32(at + Prep::token_decay + 4 * (8 * warp + j));
+    }
     const std::uint32_t rows = from.rows;
     if (rows == 0) return false;
 
       // Gates and norms: the norms' matrix products fill time that the gates' functions take.
 #pragma unroll
-    for (int j = 0; j < 8; ++j) unpack4<type>(raw[j], a[j]);
-    if (p.gate_f32) {
+    for (int j = 0; j < 8; ++j) {
+      if constexpr (by_channel)
+        unpack4<type>(raw[j], a[j]);
+      else
+        a[j][0] = a[j][1] = a[j][2] = a[j][3] = of_tokens[j];
+    }
+    if (by_channel && p.gate_f32) {
       const float* const g = static_cast<const float*>(call.g.data) + from.batch * call.g.batch +
                              (std::int64_t(from.token) + 8 * warp) * call.g.token + from.head * call.g.head +
                              4 * lane;
@@ -56,7 +68,7 @@ struct Measure {
       }
     }
     probe.mark(1);
-    decays<gate, 0, kEarly>(gates, a, [](int) {});
+    if constexpr (by_channel) decays<gate, 0, kEarly>(gates, a, [](int) {});
     probe.mark(2);
     mbar_wait(at + Prep::bar_qk, turn, patience);
     warp_sync();
@@ -77,7 +89,7 @@ struct Measure {
       const Smem x = fragment_a(at + Prep::rows0 + block * (Prep::rows1 - Prep::rows0),
                                 32 * (wg ^ block) + 16 * (w4 & 1), kept(lane));
       constexpr int late = 8 - kEarly;
-      decays<gate, kEarly, 8>(gates, a, [&](int j) {
+      const auto some_norms = [&](int j) {
 #pragma unroll
         for (int kk = 8 * (j - kEarly) / late; kk < 8 * (j - kEarly + 1) / late; ++kk) {
           std::uint32_t r[4];
@@ -85,7 +97,13 @@ struct Measure {
           mma<type>(lo, r, r[0], r[2]);
           mma<type>(hi, r, r[1], r[3]);
         }
-      });
+      };
+      if constexpr (by_channel) {
+        decays<gate, kEarly, 8>(gates, a, some_norms);
+      } else {
+#pragma unroll
+        for (int j = kEarly; j < 8; ++j) some_norms(j);
+      }
     }
     if (rows < kChunk || call.K < kHead) {  // nothing decays past the sequence's end and past the channels
       rarely();

@@ -10,6 +10,7 @@
 namespace fla::flash_kda {
 
 /// Warps 8 to 15: find the tasks, have their inputs loaded, and make packets of what the scaling warps left.
+template <GateKind kind>
 FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::uint32_t lane,
                           std::int32_t worker, std::int32_t workers) {
   const std::uint32_t wg = warp >> 2, w4 = warp & 3;
@@ -23,7 +24,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   constexpr std::uint32_t asking = 0, resting = 1, finding = 7;
   const bool finds = warp == finding && lane == 0;
   const std::uint32_t tasks = tasks_of(schedule);
-  const Inputs inputs{p, tasks, lane};
+  const Inputs<kind> inputs{p, tasks, lane};
 
   // The first three tasks, a warp each.
   if (warp < 3) {

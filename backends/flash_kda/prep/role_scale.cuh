@@ -9,7 +9,7 @@
 namespace fla::flash_kda {
 
 /// Warps 0 to 7: g, q, k of one task after the other to what the pairs and the folds multiply.
-template <Half16 type, Gate gate>
+template <Half16 type, GateKind kind, Gate gate>
 FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std::int32_t worker) {
   const std::uint32_t warp = uniform(thread >> 5), lane = kept(thread & 31), wg = warp >> 2, w4 = warp & 3;
   Patience patience;
@@ -25,7 +25,7 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
   const auto first_of = [&](std::uint32_t l) {
     return place() + warp * (8 * kTileRow) + (l >> 4) * kTile + (l & 15) * 8;
   };
-  const Measure<type, gate> measure{p, warp, lane, wg, w4, n, a, patience, probe};
+  const Measure<type, kind, gate> measure{p, warp, lane, wg, w4, n, a, patience, probe};
   const auto hand_over = [&](std::uint32_t votes) {
     if ((votes & kOdd) != 0) {
       rarely();

@@ -60,6 +60,7 @@ struct Prep {
   static constexpr std::uint32_t beta = factor + factors * kChunk;  // 1 to 5: f32 [2 turns][64]
   static constexpr std::uint32_t betas = 4 * kChunk;                // of a turn
   static constexpr std::uint32_t gate_offset = beta + 2 * betas;    // 1 to 2: f32 [128] (gates.cuh)
+  static constexpr std::uint32_t token_decay = gate_offset;         // 1 to 2, a gate a token: f32 [64]
   static constexpr std::uint32_t gate_slope = gate_offset + row;    // 1 to 2: f32 [2], slope and rate
   static constexpr std::uint32_t odd_betas = gate_slope + 8;        // 1 to 4: u32, kOdd where the betas are
   static constexpr std::uint32_t vote = odd_betas + 8;              // 2 to 4: u32 [8 scaling warps]

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "backends/flash_kda/forward.cuh"
+#include "backends/flash_kda/launch.cuh"
+#include "backends/flash_kda/segment.cuh"
+
+namespace fla::flash_kda {
+
+template <Half16 type, GateKind kind>
+cudaError_t launch_forward(const Launch& launch, const Params& params) {
+  static std::atomic<std::uint64_t> prepared{0};
+  return launch_kernel(forward_kernel<type, kind>, prepared, kThreads, kSharedBytes, launch, params);
+}
+
+template <Half16 type>
+cudaError_t launch_part(const Launch& launch, const Params& params) {
+  static std::atomic<std::uint64_t> prepared{0};
+  return launch_kernel(part_kernel<type>, prepared, Part::threads, Part::bytes + 1024, launch, params);
+}
+
+}  // namespace fla::flash_kda
