@@ -355,7 +355,9 @@ def test_a_notebook_shows_tables():
     assert ">cpu_simd</td>" in page and ">selected</td>" in page
     assert ">FLA_CPU_SIMD</td>" in fla_cpp.ops()._repr_html_()
     assert ">kda.chunk_kda</td>" in fla_cpp.counters()._repr_html_()
-    assert repr(fla_cpp.plugins()) == "[]" and "<table>" in fla_cpp.plugins()._repr_html_()
+    plugins = fla_cpp.plugins()  # backends for GPUs, where they were built
+    assert all(plugin.name in repr(plugins) for plugin in plugins) if plugins else repr(plugins) == "[]"
+    assert "<table>" in plugins._repr_html_()
 
 
 def test_policies_and_explanations_are_pickled_and_copied():
