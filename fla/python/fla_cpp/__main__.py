@@ -25,7 +25,7 @@ def include_dir():
 
 
 def library():
-    return _installed("lib*/**/libfla.so")
+    return _installed("lib*/**/libfla.so.*")
 
 
 def fla():
