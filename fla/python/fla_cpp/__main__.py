@@ -30,8 +30,10 @@ def library():
 
 def fla():
     """The fla command."""
+    from fla_cpp._runtime import environment
+
     command = _installed("bin/fla")
-    os.execv(command, [str(command), *sys.argv[1:]])
+    os.execve(command, [str(command), *sys.argv[1:]], environment())
 
 
 def main():
