@@ -22,8 +22,8 @@ def output_of(*command, **options):
 def site(tmp_path_factory):
     """A folder like site-packages."""
     site = tmp_path_factory.mktemp("site-packages")
-    for component in ([], ["--component", "python"]):
-        output_of("cmake", "--install", BUILD, "--prefix", site / "fla_cpp", *component)
+    for component in ("Unspecified", "python"):
+        output_of("cmake", "--install", BUILD, "--prefix", site / "fla_cpp", "--component", component)
     return site
 
 
@@ -61,6 +61,10 @@ def test_the_package_has_stubs_and_says_so(site):
 def test_every_python_file_is_installed(site):
     sources = {path.name for path in (SOURCE / "fla/python/fla_cpp").glob("*.py")}
     assert {path.name for path in (site / "fla_cpp").glob("*.py")} == sources
+
+
+def test_there_are_no_links_of_which_pip_would_make_copies(site):
+    assert [path for path in site.rglob("*") if path.is_symlink()] == []
 
 
 def test_a_cpp_program_finds_the_package_where_the_module_says(python, tmp_path):

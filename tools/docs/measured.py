@@ -8,7 +8,7 @@ from results import commit, quoted, rows, value
 ROOT = Path(__file__).resolve().parent.parent.parent
 FLASH, CUDA, FAMILY, BACKWARD = "flash_kda_h200.txt", "cuda_h200.txt", "family_h200.txt", "backward_h200.txt"
 CPU, XEON, PYTHON, TILELANG = "cpu_neoverse_v1.txt", "cpu_xeon_avx.txt", "python_neoverse_v1.txt", "tilelang_h200.txt"
-NUMERICS, PEERS = "numerics_neoverse_v1.txt", "peers.txt"
+NUMERICS, PEERS, WHEEL = "numerics_neoverse_v1.txt", "peers.txt", "wheel_aarch64.txt"
 PREFILL_PEERS = ["cuDNN", "FlashKDA", "flash-linear-attention"]
 FLASH_GDN = "commit 2343c7d"  # the part of FAMILY with flash_gdn
 
@@ -96,6 +96,11 @@ def python_overhead(call):
     return f"{float(value(PYTHON, 'overhead', where={'microseconds a call': call})):.1f}"
 
 
+def wheel(kernels):
+    """Megabytes of the wheel with these kernels, and of what pip makes of it."""
+    return quoted(WHEEL, rf"kernels  {kernels}(?: \(.*\))?\n  size     ([0-9.]+) MB, installed ([0-9.]+) MB")
+
+
 def percent(text):
     return f"{float(text.rstrip(' %')):.0f}"
 
@@ -158,5 +163,7 @@ def numbers():
         "bf16_rounding": value(NUMERICS, "error o", data="random", dtype="bf16", backend="original"),
         "repeated_keys_bar": flash_bars()[2],
         "resident_growth": quoted(PYTHON, r"torch .*: \+([0-9]+) after"),
+        "wheel_cpu": wheel("of CPUs")[0],
+        "wheel_cpu_installed": wheel("of CPUs")[1],
         "python_calls": thousands(quoted(PYTHON, r"over ([0-9]+) calls")),
     }

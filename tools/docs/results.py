@@ -43,7 +43,7 @@ def value(file, column, after="", where=None, **more):
 
 
 def quoted(file, pattern):
-    """What the one group of a regular expression matches in a file of text."""
+    """What the group of a regular expression, or its groups, match in a file of text."""
     found = re.findall(pattern, (FOLDER / file).read_text(encoding="utf-8"))
     if len(found) != 1:
         raise LookupError(f"{file}: expected '{pattern}' once, got it {len(found)} times")

@@ -14,7 +14,16 @@ if "t" in getattr(sys, "abiflags", ""):
         f"({sys.implementation.cache_tag}{sys.abiflags}); use the build without the letter t"
     )
 
-from fla_cpp import _compatibility, _display, _fla_cpp, _signatures
+try:
+    from fla_cpp import _fla_cpp
+except ImportError as error:
+    from fla_cpp import _runtime
+
+    if not _runtime.load(error):
+        raise
+    from fla_cpp import _fla_cpp
+
+from fla_cpp import _compatibility, _display, _signatures
 from fla_cpp._fla_cpp import (
     BackendCounters,
     BackendError,

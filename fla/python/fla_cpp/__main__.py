@@ -25,13 +25,15 @@ def include_dir():
 
 
 def library():
-    return _installed("lib*/**/libfla.so")
+    return _installed("lib*/**/libfla.so.*")
 
 
 def fla():
     """The fla command."""
+    from fla_cpp._runtime import environment
+
     command = _installed("bin/fla")
-    os.execv(command, [str(command), *sys.argv[1:]])
+    os.execve(command, [str(command), *sys.argv[1:]], environment())
 
 
 def main():
