@@ -27,8 +27,8 @@ class Launches {
   template <bool by_channel, Inputs inputs>
   cudaError_t run() {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
-    launch<clear<kBlockThreads>, 0, false>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
-                                           memory_.largest, 2 * heads);
+    launch<clear<kBlockThreads>>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
+                                 memory_.largest, 2 * heads);
     launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
     launch<carry, sizeof(CarryMemory<Direction::back>)>(2 * heads * (call_.V / kCarryValues), kCarryThreads,
                                                         back_, memory_);
@@ -41,10 +41,10 @@ class Launches {
     return error_;
   }
 
-  template <auto kernel, int shared_bytes = 0, bool early = true, class... Arguments>
+  template <auto kernel, int shared_bytes = 0, class... Arguments>
   void launch(std::int64_t blocks, int threads, const Arguments&... arguments) {
     if (error_ == cudaSuccess)
-      error_ = launch_blocks<kernel, shared_bytes, early>(blocks, threads, stream_, arguments...);
+      error_ = launch_blocks<kernel, shared_bytes>(blocks, threads, stream_, arguments...);
   }
 
   const BackwardCall& back_;

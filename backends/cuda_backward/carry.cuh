@@ -238,8 +238,6 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
 __global__ void __launch_bounds__(kCarryThreads, 1)
     carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
-  let_next_kernel_come();
-  wait_for_kernel_before();
   const unsigned half = gridDim.x / 2;
   if (blockIdx.x < half)
     carry_block(back, workspace, blockIdx.x, *reinterpret_cast<CarryMemory<Direction::back>*>(shared));

@@ -909,20 +909,16 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   const ChunkOfBlock<kTokens> chunk(call, call.HV);
   ChunkMemory& own = workspace.chunks[blockIdx.x];
   float* const parts = own.factors[0];
-  let_next_kernel_come();
   if (chunk.count == 0) {
-    wait_for_kernel_before();
     for (int i = threadIdx.x; i < 2 * kHead; i += kGradientThreads) parts[i] = 0;
     return;
   }
   const int head = chunk.head;
   const TokenRange range = chunk.range();
-  Largest largest;
+  const Largest largest(call, workspace, chunk.n, head);
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
   HalfKeys<inputs> keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
                         memory.gates, memory.norms, [&] {
-                          wait_for_kernel_before();
-                          largest = Largest(call, workspace, chunk.n, head);
                           copy_tile<kGradientThreads>(own.S, memory.S, call.V);
                           copy_tile<kGradientThreads>(own.dS, memory.dS, call.V);
                           copy_tile<kGradientThreads>(own.M, memory.M);

@@ -347,21 +347,15 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<PrepareMemory*>(shared);
   const RecurrenceCall& call = back.call;
-  let_next_kernel_come();
-  if (blockIdx.x >= workspace.places * call.HV) {
-    wait_for_kernel_before();
-    return find_largest_of_states(back, workspace);
-  }
+  if (blockIdx.x >= workspace.places * call.HV) return find_largest_of_states(back, workspace);
   const ChunkOfBlock<kTokens> chunk(call, call.HV);
-  if (chunk.count == 0) return wait_for_kernel_before();
+  if (chunk.count == 0) return;
   ChunkMemory& to = workspace.chunks[blockIdx.x];
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
   if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
   const WholeKeys<inputs> keys(std::bool_constant<by_channel>{}, call, chunk.head, chunk.range(), memory.keys,
-                               memory.raw_gates, memory.gates, memory.norms, [&] {
-                                 wait_for_kernel_before();
-                                 find_largest_of_rows<inputs>(back, workspace, chunk);
-                               });
+                               memory.raw_gates, memory.gates, memory.norms,
+                               [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
   __syncthreads();
   for (int i = threadIdx.x; i < 4 * kTokens * kTokens / 8; i += kBlockThreads)
     *reinterpret_cast<uint4*>(memory.M.at + 8 * i) = {0, 0, 0, 0};  // M, N, L and T

@@ -65,8 +65,6 @@ __global__ void __launch_bounds__(kBlockThreads)
   constexpr int kPieces = kHead / 8;
   const RecurrenceCall& call = back.call;
   const ChunkOfBlock<kTokens> chunk(call, call.HV / call.group);
-  let_next_kernel_come();
-  wait_for_kernel_before();
 #pragma unroll
   for (int which = 0; which < 2; ++which) {
     const Rows& rows = which ? back.dk : back.dq;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "backends/cuda_backward/tiles.cuh"
-#include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/common/cuda/memory_parts.h"
 #include "fla/ops/recurrence/cuda/backward/scales.cuh"
 #include "fla/ops/recurrence/cuda/pairs.cuh"
@@ -24,8 +23,6 @@
 ///     gradients                all chunks at once
 ///     add_groups               dq and dk of heads that share keys
 ///     add_parts                dA_log and ddt_bias
-///
-/// Each is launched early (launch.cuh) and waits for the one before it, but for the inputs.
 namespace fla::cuda_backward {
 
 /// What a chunk and value head has in the workspace.
@@ -76,7 +73,6 @@ using Scale = cuda::Scale<4>;
 struct Largest {
   std::uint32_t values, gradients;
 
-  Largest() = default;
   __device__ Largest(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
       : values(memory.largest[n * call.HV + head]),
         gradients(memory.largest[(call.N + n) * call.HV + head]) {}

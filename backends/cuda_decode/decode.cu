@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "backends/cuda_decode/decode.h"
+#include "backends/cuda_decode/early_launch.cuh"
 #include "fla/ops/common/cuda/elements.cuh"
 #include "fla/ops/common/cuda/instructions.cuh"
-#include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/gates.cuh"
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
@@ -257,7 +257,6 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_value = blockIdx.x * tile, head = blockIdx.y;
   const auto n = static_cast<unsigned>(first_sequence + blockIdx.z);
-  let_next_kernel_come();
   wait_for_kernel_before();
   const Slots slots = slots_of(call, n);
   const auto put_o = [&](int value, float x) {
@@ -422,23 +421,14 @@ Source source_of(const Parameters& parameters) {
           static_cast<unsigned>(parameters.channel), parameters.dtype};
 }
 
-/// Launches on some of the sequences at a time, as many as a grid holds. `early`: the device has early
-/// launches. They are for graphs only: launched one by one, the host's share of them costs more than they
-/// save.
+/// Launches on some of the sequences at a time, as many as a grid holds.
 template <Inputs inputs, class State, int K, bool v_first, Rule rule>
 cudaError_t launch_all(const DecodeCall& call, std::int64_t N, int HV, bool early, cudaStream_t stream) {
-  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  if (early) {
-    if (const cudaError_t error = cudaStreamIsCapturing(stream, &capturing); error != cudaSuccess)
-      return error;
-  }
-  constexpr auto kernel = decode<inputs, State, K, v_first, rule>;
   for (std::int64_t first = 0; first < N; first += kMostBlocks) {
     const dim3 grid(static_cast<unsigned>(call.V / kTile<State, K>), static_cast<unsigned>(HV),
                     static_cast<unsigned>(std::min(kMostBlocks, N - first)));
-    const cudaError_t error = capturing == cudaStreamCaptureStatusNone
-                                  ? launch(kernel, grid, kThreads, 0, stream, call, first)
-                                  : launch_early(kernel, grid, kThreads, 0, stream, call, first);
+    const cudaError_t error =
+        launch_early(decode<inputs, State, K, v_first, rule>, grid, kThreads, early, stream, call, first);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;

@@ -209,18 +209,10 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, int sh
   return cudaSuccess;
 }
 
-inline std::int64_t threads_that_waited = 0;  ///< for the kernel before theirs
-inline void wait_for_kernel_before() { ++threads_that_waited; }
-inline void let_next_kernel_come() {}
-
-/// A kernel that is launched early is wrong where a thread of it waited not once.
-template <auto kernel, int shared_bytes, bool early = false, class... Arguments>
+template <auto kernel, int shared_bytes, class... Arguments>
 cudaError_t launch_blocks(std::int64_t blocks, int threads, cudaStream_t stream,
                           const Arguments&... arguments) {
-  threads_that_waited = 0;
-  const dim3 grid{.x = static_cast<unsigned>(blocks)};
-  const cudaError_t error = launch(kernel, grid, threads, shared_bytes, stream, arguments...);
-  return early && threads_that_waited != blocks * threads ? cudaErrorInvalidConfiguration : error;
+  return launch(kernel, {.x = static_cast<unsigned>(blocks)}, threads, shared_bytes, stream, arguments...);
 }
 
 }  // namespace fla::cuda

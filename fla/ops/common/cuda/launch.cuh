@@ -19,40 +19,6 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, int sh
   }(arguments...);
 }
 
-/// Programmatic dependent launch: a kernel is brought onto the device while the one before it in the stream
-/// still runs, and waits there, which saves about a microsecond between two kernels, in graphs too. Every
-/// thread of it calls wait_for_kernel_before(), so that the end of a kernel is that of all before it. Devices
-/// before sm_90 launch as ever.
-template <class... Parameters, class... Arguments>
-cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, int shared_bytes,
-                         cudaStream_t stream, const Arguments&... arguments) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
-
-/// From here on the next kernel may be brought onto the device, once all blocks of this one are here.
-__device__ inline void let_next_kernel_come() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
-/// What the kernel before wrote is there afterwards. Nothing is written before it.
-__device__ inline void wait_for_kernel_before() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 /// More dynamic shared memory than every kernel has by itself is asked for once a kernel and device.
 template <auto kernel>
 cudaError_t allow_shared_memory(int bytes) {
@@ -71,8 +37,8 @@ cudaError_t allow_shared_memory(int bytes) {
   return cudaSuccess;
 }
 
-/// An empty grid is no error: there is nothing to do. `early`: see launch_early().
-template <auto kernel, int shared_bytes, bool early = false, class... Arguments>
+/// An empty grid is no error: there is nothing to do.
+template <auto kernel, int shared_bytes, class... Arguments>
 cudaError_t launch_blocks(std::int64_t blocks, int threads, cudaStream_t stream,
                           const Arguments&... arguments) {
   if (blocks == 0) return cudaSuccess;
@@ -81,11 +47,7 @@ cudaError_t launch_blocks(std::int64_t blocks, int threads, cudaStream_t stream,
     if (const cudaError_t error = allow_shared_memory<kernel>(shared_bytes); error != cudaSuccess)
       return error;
   }
-  const dim3 grid(static_cast<unsigned>(blocks));
-  if constexpr (early)
-    return launch_early(kernel, grid, threads, shared_bytes, stream, arguments...);
-  else
-    return launch(kernel, grid, threads, shared_bytes, stream, arguments...);
+  return launch(kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, stream, arguments...);
 }
 
 }  // namespace fla::cuda

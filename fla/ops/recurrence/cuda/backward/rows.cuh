@@ -1,6 +1,5 @@
 #pragma once
 
-#include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/backward/workspace.cuh"
 #include "fla/ops/recurrence/cuda/pairs.cuh"
@@ -114,7 +113,6 @@ __global__ void __launch_bounds__(kSumThreads)
   const int head = blockIdx.x, number = static_cast<int>(threadIdx.x) % kNumbers, channel = number % KP;
   const int share = static_cast<int>(threadIdx.x) / kNumbers;
   const bool is_summed = channel < summed_channels(back.call);
-  wait_for_kernel_before();
   double x = 0;
   const std::int64_t end = is_summed ? places : 0;
 #pragma unroll 16
