@@ -165,5 +165,7 @@ def numbers():
         "resident_growth": quoted(PYTHON, r"torch .*: \+([0-9]+) after"),
         "wheel_cpu": wheel("of CPUs")[0],
         "wheel_cpu_installed": wheel("of CPUs")[1],
+        "wheel_cuda": wheel("of CPUs and CUDA")[0],
+        "wheel_cuda_installed": wheel("of CPUs and CUDA")[1],
         "python_calls": thousands(quoted(PYTHON, r"over ([0-9]+) calls")),
     }
