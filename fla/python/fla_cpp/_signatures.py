@@ -33,6 +33,12 @@ def _from_row(row):
 
 def parameters(function):
     """Those that may be given by position, and those by keyword alone."""
+    if "parameters" not in function:  # an import asks three times for each
+        function["parameters"] = _parameters(function)
+    return function["parameters"]
+
+
+def _parameters(function):
     table = {row["name"]: _from_row(row) for row in function["table"]}
     for name, default in _compatibility.DEFAULTS.get(function["name"], {}).items():
         table[name].default = default
