@@ -43,13 +43,17 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
                                                 $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict>)
 endif()
 
-# fla_compile_fast(TARGET): for programs whose own speed does not matter. Sanitizers make the optimiser's work on them
-# as dear as all the rest of a build.
+# fla_compile_fast(TARGET [LEVEL]): for programs whose own speed does not matter; LEVEL of the optimiser, -O1 by default.
+# Sanitizers make its work on them as dear as all the rest of a build.
 function(fla_compile_fast TARGET)
+  set(level -O1)
+  if(ARGC GREATER 1)
+    set(level ${ARGV1})
+  endif()
   if(FLA_SANITIZE)
     target_compile_options(${TARGET} PRIVATE -O0)
   else()
-    target_compile_options(${TARGET} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+    target_compile_options(${TARGET} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>)
   endif()
 endfunction()
 
