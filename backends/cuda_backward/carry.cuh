@@ -234,7 +234,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
   }
 }
 
-/// The first half of the blocks goes back, which takes longer.
+/// The first half of the blocks goes backward: that direction takes longer, so it starts first.
 __global__ void __launch_bounds__(kCarryThreads, 1)
     carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];

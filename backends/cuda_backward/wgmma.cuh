@@ -60,8 +60,8 @@ __device__ void keep(uint4 (&x)[count]) {
 #define FLA_TILES(n) FLA_TILE(n), FLA_TILE(n + 1), FLA_TILE(n + 2), FLA_TILE(n + 3)
 
 /// d += A B, or d = A B if not to `add`, over 16 of k: A of the warp's 16 rows in registers, or of the
-/// warpgroup's 64 in shared memory. d = A B is for registers that hold nothing yet: what was made of numbers
-/// there before, and is used again, the assembler may make again from the new ones.
+/// warpgroup's 64 in shared memory. d = A B needs registers that hold nothing yet: ptxas may compute a value
+/// again from their old contents after the product has overwritten these.
 template <bool add = true, bool rows_are_k>
 __device__ void add_product(Fragment (&d)[8], const uint4& a, Operand<rows_are_k> b) {
   asm volatile(

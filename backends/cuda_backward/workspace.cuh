@@ -19,7 +19,7 @@
 ///     Q^ = Q~ - M T2 K~   dS = diag(gamma) dS' + Q^^T E - K~^T K^ dS'
 ///
 ///     prepare                  operators, all chunks at once; the largest of v and of E
-///     carry                    S and dS' of every chunk: a block has 32 values of a head
+///     carry                    S and dS' of every chunk: a block has 64 values of a head
 ///     gradients                all chunks at once
 ///     add_groups               dq and dk of heads that share keys
 ///     add_parts                dA_log and ddt_bias

@@ -56,7 +56,7 @@ FLA_DEVICE float decay_of(float x, float slope, float rate, float offset) {
   const float e = ex2(z < 0.0f ? z : -z);  // log2(e) softplus(x + bias) = max(z, 0) + log2(1 + 2^-|z|)
   return ex2(rate * fma_of(e, log2_of_one_plus(e), z > 0.0f ? z : 0.0f));
 }
-/// The first channel's.
+/// The decay of a gate that has one number per token.
 FLA_DEVICE float decay_of(Gate gate, const Gates& gates, float x) {
   const float offset = gates.offset.x;
   if (gate == Gate::bounded) return decay_of<Gate::bounded>(x, gates.slope, gates.rate, offset);

@@ -16,7 +16,8 @@ struct Launch {
   bool resident = false;  ///< all CTAs at once, or none: they wait for each other
 };
 
-/// Defined in launch_forward.cuh; a file a type of q and kind of gates has them, for the compile time.
+/// Defined in launch_forward.cuh. Each type of q and kind of gate has a source file of its own, for the
+/// compile time.
 template <Half16 type, GateKind kind>
 cudaError_t launch_forward(const Launch& launch, const Params& params);
 template <Half16 type>

@@ -246,8 +246,8 @@ TEST(FlashKdaOnTheCpu, HasTheSameBitsOnEveryRoute) {
   }
 }
 
-/// Gates of one number a token are decays before all others are, and nothing else differs.
-TEST(FlashKdaOnTheCpu, HasTheSameBitsForAGateATokenAndItsLikeInEveryChannel) {
+/// Another warp makes the decays of gates that have one number per token; everything after that is the same.
+TEST(FlashKdaOnTheCpu, HasTheSameBitsForOneGatePerTokenAndThatGateInEveryChannel) {
   const auto grouped = [](Forward& f) { f.spec.H = 1, f.spec.HV = 2; };
   for (Forward forward : {
            inside(130),

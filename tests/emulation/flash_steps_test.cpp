@@ -155,8 +155,8 @@ TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
         passed());
 }
 
-/// What is loaded, and who waits for it.
-TEST(FlashKdaSteps, AreAllNeededForAGateAToken) {
+/// The steps that bring inputs, and those that wait for them.
+TEST(FlashKdaSteps, AreAllNeededForOneGatePerToken) {
   Forward forward = passed();
   forward.token_gates = true;
   check(forward, {{"warp_sync", "measure.cuh", 2, kLanes}}, std::nullopt, {"inputs.cuh", "measure.cuh"});

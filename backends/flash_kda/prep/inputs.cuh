@@ -10,9 +10,9 @@ namespace fla::flash_kda {
 
 /// What TMA does not bring: two tokens and four channels a lane.
 struct Rest {
-  std::uint32_t beta[2], A_log;  // bits
-  U4 bias;                       // f32
-  std::uint32_t g[2], own_bias;  // bits, of a gate a token
+  std::uint32_t beta[2], A_log;   // bits
+  U4 bias;                        // f32
+  std::uint32_t g[2], head_bias;  // bits, with one gate per token
 };
 
 template <GateKind kind>
@@ -55,7 +55,7 @@ struct Inputs {
       if (lane < from.rows) rest.g[0] = element_bits(call.g.data, call.g.dtype, at);
       if (lane + 32 < from.rows) rest.g[1] = element_bits(call.g.data, call.g.dtype, at + 32 * call.g.token);
       if (call.dt_bias.data)
-        rest.own_bias = element_bits(call.dt_bias.data, call.dt_bias.dtype, head * call.dt_bias.head);
+        rest.head_bias = element_bits(call.dt_bias.data, call.dt_bias.dtype, head * call.dt_bias.head);
       return rest;
     }
     if (4 * lane >= std::uint32_t(call.K)) return rest;
@@ -82,7 +82,7 @@ struct Inputs {
     Gates gates{};
     if constexpr (kind == GateKind::token)
       gates = gates_of(call, element(rest.A_log, call.A_log.dtype),
-                       F4{element(rest.own_bias, call.dt_bias.dtype), 0, 0, 0});
+                       F4{element(rest.head_bias, call.dt_bias.dtype), 0, 0, 0});
 #pragma unroll 1
     for (std::uint32_t token = lane; token < kChunk; token += 32) {
       const float beta = token < rows ? beta_of(call, element(rest.beta[0], call.beta.dtype)) : 0.0f;

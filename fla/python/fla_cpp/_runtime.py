@@ -1,7 +1,7 @@
-"""The C++ runtime in a wheel of scripts/wheel, for systems that have none, or one that is too old.
+"""The C++ runtime that scripts/wheel puts into a wheel, for systems that have none.
 
-It lies on no search path: where the system has its own, that one is loaded, which may be newer, and which libraries of
-other packages in the process may need."""
+It is on no search path. Where the system has a C++ runtime, the loader takes that one: it may be newer, and other packages
+in the process may need it."""
 
 import os
 from pathlib import Path
@@ -12,8 +12,8 @@ _is_loaded = False
 
 
 def load(error):
-    """Loads it, and returns True, where the wheel has it and its absence is what `error` of an import says. The loader
-    knows libraries by name: what needs one of these has the one loaded here from now on."""
+    """Loads the wheel's C++ runtime and returns True, if the wheel has one and `error`, of an import, says that it is missing.
+    The loader finds libraries by name, so whatever needs the runtime later gets this one."""
     global _is_loaded
     if not _FOLDER.is_dir() or not any(name in str(error) for name in _LIBRARIES):
         return False
@@ -26,7 +26,7 @@ def load(error):
 
 
 def environment():
-    """That of a program that needs it, too."""
+    """The environment for a child process that needs the C++ runtime, too."""
     variables = dict(os.environ)
     if _is_loaded:
         variables["LD_LIBRARY_PATH"] = ":".join(filter(None, [variables.get("LD_LIBRARY_PATH"), str(_FOLDER)]))

@@ -99,11 +99,12 @@ __host__ __device__ inline int summed_channels(const RecurrenceCall& call) {
   return call.gate_kind == GateKind::channel ? call.K : 1;
 }
 
-inline constexpr int kSumThreads = 1024;
+inline constexpr int kSumThreads = 1024;  ///< of add_parts
 
 /// Adds the parts of `places`, the first channels of [2][KP] of each head, `stride` floats from one head's to
 /// the next one's, to the sums over tokens, and after the last ones stores what they are the gradients of. A
-/// block has a head, a thread a number and every so many places. `sums`: between the first and the last ones.
+/// block has a head, a thread one of its numbers and a share of the places. `sums` keeps the sums from one
+/// launch to the next; a launch that is both `first` and `last` does not need it.
 template <int KP>
 __global__ void __launch_bounds__(kSumThreads)
     add_parts(const __grid_constant__ BackwardCall back, const float* parts, std::int64_t stride,
