@@ -3,6 +3,7 @@
 #include "backends/cuda_backward/gradients.cuh"
 #include "backends/cuda_backward/prepare.cuh"
 #include "backends/cuda_backward/scales.cuh"
+#include "backends/cuda_backward/token_gradients.cuh"
 #include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/recurrence/cuda/backward/rows.cuh"
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
@@ -32,7 +33,11 @@ class Launches {
     launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
     launch<carry, sizeof(CarryMemory<Direction::back>)>(2 * heads * (call_.V / kCarryValues), kCarryThreads,
                                                         back_, memory_);
-    launch<gradients<by_channel, inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
+    if constexpr (by_channel)
+      launch<gradients<inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
+    else
+      launch<token_gradients<inputs>, sizeof(TokenGradientMemory)>(chunks, kTokenGradientThreads, back_,
+                                                                   memory_);
     if (call_.group > 1)
       launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_);
     if (back_.dA_log.data || back_.ddt_bias.data)

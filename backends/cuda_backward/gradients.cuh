@@ -1,20 +1,17 @@
 #pragma once
 
 #include "backends/cuda_backward/keys.cuh"
-#include "backends/cuda_backward/wgmma.cuh"
-#include "fla/ops/recurrence/cuda/backward/gates.cuh"
+#include "backends/cuda_backward/outputs.cuh"
 
-/// The gradients of one chunk and value head (workspace.cuh).
+/// The gradients of one chunk and value head whose gates have a number a channel (workspace.cuh).
 ///
-///     by values      a warp has 16 values of Z U D, or of dU dV dY, each a slice values x tokens
+///     by values      a warp has 16 values of Z and U, or of dU and dY, each a slice values x tokens
 ///     pairs          a warp has 16 x 32 of dM or of dN
 ///     by channels    a warp has 16 channels of half of the tokens: dQ~ dK~ dKr, then the pairs of every
 ///                    level (keys.cuh):
 ///
 ///         dq_i += f_i sum_j dM_ij (f_j k_j)        dk_i likewise with dN
 ///         dk_j += f_j sum_i dM_ij (f_i q_i) + dN_ij (f_i k_i)
-///
-/// With a gate a token there are no levels: the decays of pairs are factors of dM and dN.
 ///
 /// A product x with a decay from token j to token i adds x dx to the gradient of g_t for j < t <= i. With a_i
 /// the sum of x dx over products that end at i, and b_i over those that begin there,
@@ -45,15 +42,15 @@ struct GradientMemory {
   union {
     struct {
       RowTile V;
-      PairTile M, N, T2;
+      PairTile M, T, N;  ///< N stays until there are sums
     };
     struct {
       KeyTile q, k;  ///< as keys has them: registers have other uses meanwhile
       union {
-        float by_warp[3][kHead / 16][kTokens];  ///< sums over a warp's values or channels
+        float by_warp[2][kHead / 16][kTokens];  ///< sums over a warp's channels
         float of_parts[2][4][kHead];            ///< over parts of the tokens (ChannelPart)
       };
-      float by_token[3][kTokens];  ///< over all channels: of q dq, k dk and terms
+      float by_token[2][kTokens];  ///< over all channels: of q dq and k dk
     };
   };
   union {
@@ -66,12 +63,12 @@ struct GradientMemory {
     };
     FloatTile terms;  ///< those of dg
   };
-  union alignas(1024) {  // U is an operand of warpgroups, as K, Kr, M, N and T2 are
+  union alignas(1024) {  // U is an operand of warpgroups, as K, Kr, M and T are
     KeyMemory keys;
     struct {
-      KeyTile U, dV;
+      KeyTile U, dY;
       union {
-        KeyTile D;
+        KeyTile Z;
         struct {
           PairTile dM, dN;
         };
@@ -80,34 +77,16 @@ struct GradientMemory {
   };
   PlainRows raw_gates;
   KeyNorms norms;
-  float beta_slopes[kTokens];  ///< what gradients of beta are multiplied by
-  float2 up;                   ///< Scales::up()
-  float whole[2][kHead];       ///< the part of dg that all tokens of the chunk share, by halves
+  alignas(8) float beta[kTokens];
+  float beta_slopes[kTokens];    ///< what gradients of beta are multiplied by
+  float beta_pairs[2][kTokens];  ///< N_i U dY_i, over halves of the pairs
+  float2 up;                     ///< Scales::up()
+  float whole[2][kHead];         ///< the part of dg that all tokens of the chunk share, by halves
   union {
-    float beta_sums[kHead / 16][kTokens];  ///< dY_i D_i over a warp's values
+    float beta_sums[kHead / 16][kTokens];  ///< dY_i Z_i over a warp's values
     float totals[4][kHead];                ///< of parts of tokens (ChannelPart)
   };
-  float G[kTokens];  ///< sums of log2-decays, of gates that have a number a token
 };
-
-/// Sums over the rows of a slice, one for each of its tokens.
-template <int count>
-__device__ void put_token_sums(float (&sums)[count], float* to) {
-  constexpr int kHeld = count / 8;
-  const int m = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  reduce_scatter<8, 4>(sums);
-#pragma unroll
-  for (int j = 0; j < kHeld; ++j) {
-    const int i = m * kHeld + j;
-    to[i / 2 * 8 + 2 * p + i % 2] = sums[j];
-  }
-}
-__device__ inline float token_sum(const float (&by_warp)[kHead / 16][kTokens], int t) {
-  float sum = 0;
-#pragma unroll
-  for (int warp = 0; warp < kHead / 16; ++warp) sum += by_warp[warp][t];
-  return sum;
-}
 
 /// Scales dO to E, in place and in f16.
 __device__ inline void scale_rows(SplitRows& rows, DType dtype, float factor) {
@@ -123,40 +102,6 @@ __device__ inline void scale_rows(SplitRows& rows, DType dtype, float factor) {
   }
 }
 
-/// The same for all threads of a warp, and the compiler knows it: operands are in uniform registers.
-__device__ inline int warpgroup() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0); }
-
-/// d = A B, or d += A B, of a warpgroup, over k from 0 on: A of 16 rows a warp in registers.
-template <bool add, int tiles, bool rows_are_k>
-__device__ void make_products(Slice<kTokenTiles>& d, const Packed<tiles>& left, Operand<rows_are_k> right) {
-  constexpr int kSteps = tiles / 2;
-  uint4 a[kSteps];
-#pragma unroll
-  for (int s = 0; s < kSteps; ++s) a[s] = left.left(s);
-  keep(a), keep(d);
-  begin_products();
-  add_product<add>(d, a[0], right);
-#pragma unroll
-  for (int s = 1; s < kSteps; ++s) add_product(d, a[s], right.from(16 * s));
-  end_products();
-  wait_for_products<0>();
-  keep(d), keep(a);
-}
-/// x - y B
-template <bool rows_are_k>
-__device__ void subtract_products(const Packed<kTokenTiles>& x, Packed<kTokenTiles> y,
-                                  Operand<rows_are_k> right, Slice<kTokenTiles>& d) {
-#pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float2 pair = unpack_f16(x.at[n][r]);
-      d[n][2 * r] = pair.x, d[n][2 * r + 1] = pair.y;
-      y.at[n][r] ^= 0x80008000u;
-    }
-  }
-  make_products<true>(d, y, right);
-}
 /// d = A B over all channels: A has the warpgroup's values of a state in its rows.
 __device__ inline void begin_state_products(Slice<kTokenTiles>& d, const StateTile& state,
                                             const KeyTile& keys) {
@@ -170,11 +115,11 @@ __device__ inline void begin_state_products(Slice<kTokenTiles>& d, const StateTi
     add_product(d, operand<false>(state.halves[k / 64]).from(k % 64, first), right.from(k));
 }
 
-/// Leaves U and D in shared memory: half of the warps.
+/// Leaves Z and U in shared memory: half of the warps.
 template <Inputs inputs>
 __device__ void written_values(const BackwardCall& back, GradientMemory& memory, int value,
                                const Scales& scales) {
-  Slice<kTokenTiles> z, u, d;
+  Slice<kTokenTiles> z, u;
   begin_state_products(z, memory.S, memory.K);
   end_products();
   wait_for_products<0>();
@@ -191,17 +136,15 @@ __device__ void written_values(const BackwardCall& back, GradientMemory& memory,
       pair[i % 2 * 2 + 1] = scales.values.down * v.y - pair[i % 2 * 2 + 1];
     }
   }
-  const auto Z = packed(z);
-  make_products<false>(u, Z, operand<false>(memory.T2));
-  const auto U = packed(u);
-  put(U, memory.U, value);
-  subtract_products(Z, U, operand<false>(memory.N), d);
-  put(packed(d), memory.D, value);
+  put(packed(z), memory.Z, value);
+  scale_tokens(z, memory.beta);
+  make_products(u, packed(z), operand<false>(memory.T));
+  put(packed(u), memory.U, value);
 }
 
-/// Leaves dV in shared memory and dY in registers: the other half.
+/// Leaves dY in shared memory and in registers: the other half.
 __device__ inline void value_gradients(GradientMemory& memory, int value, Slice<kTokenTiles>& dY) {
-  Slice<kTokenTiles> du, dv;
+  Slice<kTokenTiles> du;
   begin_state_products(du, memory.dS, memory.Kr);
   const auto E = operand<true>(memory.E.halves[warpgroup() % 2]);
   const auto M = operand<true>(memory.M);
@@ -210,21 +153,18 @@ __device__ inline void value_gradients(GradientMemory& memory, int value, Slice<
   end_products();
   wait_for_products<0>();
   keep(du);
-  const auto dU = packed(du);
-  make_products<false>(dv, dU, operand<true>(memory.T2));
-  const auto dV = packed(dv);
-  put(dV, memory.dV, value);
-  subtract_products(dU, dV, operand<true>(memory.N), dY);
+  make_products(dY, packed(du), operand<true>(memory.T));
+  put(packed(dY), memory.dY, value);
 }
 
-/// The warp's part of dY_i D_i.
+/// The warp's part of dY_i Z_i.
 __device__ inline void put_beta_sums(GradientMemory& memory, int value, const Slice<kTokenTiles>& dY) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
   float sums[2 * kTokenTiles];
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
-    const float2 upper = unpack_f16(memory.D.pair(value + g, 8 * n + 2 * p)),
-                 lower = unpack_f16(memory.D.pair(value + g + 8, 8 * n + 2 * p));
+    const float2 upper = unpack_f16(memory.Z.pair(value + g, 8 * n + 2 * p)),
+                 lower = unpack_f16(memory.Z.pair(value + g + 8, 8 * n + 2 * p));
     sums[2 * n] = dY[n][0] * upper.x + dY[n][2] * lower.x;
     sums[2 * n + 1] = dY[n][1] * upper.y + dY[n][3] * lower.y;
   }
@@ -232,10 +172,9 @@ __device__ inline void put_beta_sums(GradientMemory& memory, int value, const Sl
 }
 
 /// dM, lower triangular, and dN, strictly lower triangular, each by two warpgroups that have half of the
-/// columns; with a gate a token times the pairs' decays. With `wide_blocks` the two blocks of 32 x 32 on the
-/// diagonal are bf16.
-template <bool by_channel>
-__device__ void pair_gradients(GradientMemory& memory, bool wide_blocks) {
+/// columns. With `wide_blocks` the two blocks of 32 x 32 on the diagonal are bf16. Those of dN leave what
+/// pairs add to dbeta.
+__device__ inline void pair_gradients(GradientMemory& memory, bool wide_blocks) {
   const bool of_M = warpgroup() < 2;
   const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16, column = warpgroup() % 2 * 32;
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
@@ -254,34 +193,34 @@ __device__ void pair_gradients(GradientMemory& memory, bool wide_blocks) {
   if (of_M)
     make([&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); });
   else
-    make([&](int v) { return operand<true>(memory.dV).from(v); });
+    make([&](int v) { return operand<true>(memory.dY).from(v); });
   PairTile& to = of_M ? memory.dM : memory.dN;
   const bool wide = wide_blocks && row / 32 * 32 == column;
-  const float sign = of_M ? 1 : -1;
 #pragma unroll
-  for (int n = 0; n < kTokenTiles / 2; ++n) {
+  for (int r = 0; r < 2; ++r) {
+    const int i = row + g + 8 * r, least = of_M ? i : i - 1;
+    const float factor = of_M ? 1 : -memory.beta[i];
+    float sum = 0;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int i = row + g + 8 * r, j = column + 8 * n + 2 * p, least = of_M ? i : i - 1;
-      const auto own = [&](int at, float x) {
-        if (at > least) return 0.0f;
-        return by_channel ? sign * x : sign * exp2_decay(memory.G[i] - memory.G[at]) * x;
-      };
-      const float x = own(j, d[n][2 * r]), y = own(j + 1, d[n][2 * r + 1]);
+    for (int n = 0; n < kTokenTiles / 2; ++n) {
+      const int j = column + 8 * n + 2 * p;
+      if (!of_M) {
+        const float2 N = unpack_f16(memory.N.pair(i, j));
+        sum += N.x * d[n][2 * r] + N.y * d[n][2 * r + 1];
+      }
+      const float x = j > least ? 0 : factor * d[n][2 * r], y = j + 1 > least ? 0 : factor * d[n][2 * r + 1];
       to.pair(i, j) = wide ? pack_bf16(x, y) : pack_f16(x, y);
     }
+    if (of_M) continue;
+    sum = reduce<4>(sum);
+    if (p == 0) memory.beta_pairs[column / 32][i] = sum;
   }
 }
 
 /// Gradients of the warp's channels. `terms` is a_i - b_i of the formula above: a pair adds the product of
-/// the same rounded operands to a_i and b_j, so that the two cancel. With a gate a token, channels g and g +
-/// 8 are added.
-template <bool by_channel>
+/// the same rounded operands to a_i and b_j, so that the two cancel.
 struct KeyGradients {
-  HalfSlice dq, dk;
-  float terms[kTokenTiles / 2][by_channel ? 4 : 2] = {};
-
-  __device__ void add_term(int n, int e, float x) { terms[n][by_channel ? e : e % 2] += x; }
+  HalfSlice dq, dk, terms = {};
 };
 
 /// dx += f y and terms += x y, for one tile; y is the gradient of the scaled operand x.
@@ -296,21 +235,19 @@ __device__ void add_scaled(Fragment& dx, float (&terms)[4], const std::uint32_t 
   }
 }
 
-/// q and k, also with the decays of level 32 if there are levels.
-template <bool by_channel, class Keys>
+/// q and k, also with the decays of level 32.
+template <class Keys>
 __device__ void put_keys_aside(GradientMemory& memory, const Keys& keys) {
   put(keys.q, memory.q, keys.channel, keys.first);
   put(keys.k, memory.k, keys.channel, keys.first);
-  if constexpr (by_channel) {
-    const HalfPacked f = keys.template decays<32>();
-    put(keys.q * f, memory.q_of_level, keys.channel, keys.first);
-    put(keys.k * f, memory.k_of_level, keys.channel, keys.first);
-  }
+  const HalfPacked f = keys.template decays<32>();
+  put(keys.q * f, memory.q_of_level, keys.channel, keys.first);
+  put(keys.k * f, memory.k_of_level, keys.channel, keys.first);
 }
 
 /// The pairs of a token in either half. The later half looks back, the other one forth.
 template <class Keys>
-__device__ void add_halves(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+__device__ void add_halves(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   const auto add = [&]<int sign>(std::integral_constant<int, sign>, const KeyTile& operands,
                                  const HalfSlice& y, HalfSlice& dx) {
 #pragma unroll
@@ -351,7 +288,7 @@ __device__ void add_halves(const GradientMemory& memory, const Keys& keys, KeyGr
 
 /// The pairs of the warp's first 16 tokens and the 16 behind them.
 template <class Keys>
-__device__ void add_sixteens(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+__device__ void add_sixteens(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   const HalfPacked f = keys.template decays<16>(), q = keys.taken(memory.q) * f, k = keys.taken(memory.k) * f;
   const auto looking_back = [&](const PairTile& pairs, const HalfPacked& x, HalfSlice& to) {
     Slice<2> y = {};
@@ -386,7 +323,7 @@ __device__ void blocks_of_8(Tile&& tile, Row&& row, Column&& column, std::uint32
 /// The pairs of an 8 x 8 block: of tile `earlier` of the warp with the next one.
 __device__ inline void add_block_of_8(int earlier, std::uint32_t dM, std::uint32_t dN, std::uint32_t dMt,
                                       std::uint32_t dNt, const HalfPacked& f, const HalfPacked& q,
-                                      const HalfPacked& k, KeyGradients<true>& d) {
+                                      const HalfPacked& k, KeyGradients& d) {
   const int later = earlier + 1;
   Fragment x = {}, y = {}, z = {};
   mma_f16(x, k.at[earlier][0], k.at[earlier][1], dM);
@@ -400,7 +337,7 @@ __device__ inline void add_block_of_8(int earlier, std::uint32_t dM, std::uint32
 
 /// Level 8: two blocks.
 template <class Keys>
-__device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+__device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   const HalfPacked f = keys.template decays<8>(), q = keys.taken(memory.q) * f, k = keys.taken(memory.k) * f;
   const auto tile = [&](int m) -> const PairTile& { return m < 2 ? memory.dM : memory.dN; };
   const auto row = [&](int m) { return keys.first + m % 2 * 16 + 8; };
@@ -415,7 +352,7 @@ __device__ void add_eights(const GradientMemory& memory, const Keys& keys, KeyGr
 /// Levels 4 and 2, in a loop: the four blocks on the diagonal. A lane's two tokens are both earlier ones of
 /// the level or both later ones, so that one sum has what dk gets of either side.
 template <class Keys>
-__device__ void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+__device__ void add_small_levels(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
   const auto at = [&](int m) { return keys.first + 8 * m; };
 #pragma unroll 1
@@ -455,7 +392,7 @@ __device__ void add_small_levels(const GradientMemory& memory, const Keys& keys,
 
 /// Neighbouring tokens, and every token with itself.
 template <class Keys>
-__device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+__device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   const int p = threadIdx.x % 4;
   const auto number = [](const PairTile& pairs, int i, int j) {
     return unpack_f16(pairs.at[PairTile::index(i, j)]).x;
@@ -483,7 +420,7 @@ __device__ void add_own_pairs(const GradientMemory& memory, const Keys& keys, Ke
 
 /// The pairs within the warp's 32 tokens where decays have a range that the format holds (keys.cuh).
 template <bool wide, class Keys>
-__device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients<true>& d) {
+__device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, KeyGradients& d) {
   using F = Format<wide>;
   const auto factors = keys.template close_factors<wide>();
   const HalfPacked &q = factors.q, &k = factors.k, &earlier = factors.earlier;
@@ -529,7 +466,7 @@ __device__ void add_close_pairs(const GradientMemory& memory, const Keys& keys, 
   }
 }
 
-/// The products over values: x = S E^T, y = S dV, z = dS' U; and S dS', of which the two warps that share
+/// The products over values: x = S E^T, y = S dY, z = dS' U; and S dS', of which the two warps that share
 /// channels have half of the values each.
 struct StateProducts {
   HalfSlice x, y, z;
@@ -543,9 +480,9 @@ struct StateProducts {
     whole[0] += product(S.x, dS.x) + product(S.z, dS.z);
     whole[1] += product(S.y, dS.y) + product(S.w, dS.w);
   }
-  /// By warps: with a gate a channel there are no registers left for results that have to lie in a row.
+  /// By warps: there are no registers left for results that have to lie in a row.
   template <class Keys>
-  __device__ StateProducts(std::true_type, const GradientMemory& memory, const Keys& keys) : x{}, y{}, z{} {
+  __device__ StateProducts(const GradientMemory& memory, const Keys& keys) : x{}, y{}, z{} {
 #pragma unroll 2
     for (int v = 0; v < kHead; v += 16) {
       const uint4 S = left_of_transposed(memory.S, keys.channel, v),
@@ -553,121 +490,58 @@ struct StateProducts {
 #pragma unroll
       for (int n = 0; n < 4; n += 2) {
         multiply(x[n], x[n + 1], S, right_of_transposed(memory.E, v, keys.first + 8 * n));
-        multiply(y[n], y[n + 1], S, right(memory.dV, v, keys.first | 8 * n));
+        multiply(y[n], y[n + 1], S, right(memory.dY, v, keys.first | 8 * n));
         multiply(z[n], z[n + 1], dS, right(memory.U, v, keys.first | 8 * n));
       }
       if (v / (kHead / 2) == keys.first / 32) add_to_whole(S, dS);
     }
   }
-  /// By warpgroups.
-  template <class Keys>
-  __device__ StateProducts(std::false_type, const GradientMemory& memory, const Keys& keys) {
-    const int half = warpgroup() % 2, first = warpgroup() / 2 * 32;
-    const auto S = operand<true>(memory.S.halves[half]), dS = operand<true>(memory.dS.halves[half]);
-    const auto dV = operand<true>(memory.dV).from(0, first), U = operand<true>(memory.U).from(0, first);
-    const auto E = [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64, first); };
-    keep(x), keep(y), keep(z);
-    begin_products();
-    add_product<false>(x, S, E(0));
-    add_product<false>(y, S, dV);
-    add_product<false>(z, dS, U);
-#pragma unroll
-    for (int v = 16; v < kHead; v += 16) {
-      add_product(x, S.from(v), E(v));
-      add_product(y, S.from(v), dV.from(v));
-      add_product(z, dS.from(v), U.from(v));
-    }
-    end_products();
-#pragma unroll
-    for (int v = 0; v < kHead / 2; v += 16)
-      add_to_whole(left_of_transposed(memory.S, keys.channel, 2 * keys.first + v),
-                   left_of_transposed(memory.dS, keys.channel, 2 * keys.first + v));
-    wait_for_products<0>();
-    keep(x), keep(y), keep(z);
-  }
 };
 
-/// All pairs, of gates that have a number a token: dM and dN have their decays.
-__device__ inline void add_whole_pairs(const GradientMemory& memory, HalfSlice& dq, HalfSlice& reading,
-                                       HalfSlice& writing) {
-  const int channel = warpgroup() % 2 * 64, token = warpgroup() / 2 * 32;
-  const auto q = operand<false>(memory.q).from(0, channel), k = operand<false>(memory.k).from(0, channel);
-  const auto earlier_M = operand<false>(memory.dM).from(0, token),
-             earlier_N = operand<false>(memory.dN).from(0, token);
-  const auto later_M = operand<true>(memory.dM).from(0, token),
-             later_N = operand<true>(memory.dN).from(0, token);
-  keep(dq), keep(reading), keep(writing);
-  begin_products();
-#pragma unroll
-  for (int t = 0; t < kTokens; t += 16) {
-    // Pairs of a token with those behind it are zeros in dM and dN.
-    add_product(dq, k.from(t), earlier_M.from(t));
-    add_product(reading, k.from(t), earlier_N.from(t));
-    add_product(writing, q.from(t), later_M.from(t));
-    add_product(writing, k.from(t), later_N.from(t));
-  }
-  end_products();
-  wait_for_products<0>();
-  keep(dq), keep(reading), keep(writing);
-}
-
 /// dq and dk before the norm. memory.whole is there after the next barrier.
-template <bool by_channel, class Keys>
-__device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients<by_channel>& d) {
+template <class Keys>
+__device__ void key_gradients(GradientMemory& memory, Keys& keys, KeyGradients& d) {
   {
-    StateProducts products(std::bool_constant<by_channel>{}, memory, keys);
+    StateProducts products(memory, keys);
     auto& whole = products.whole;
     HalfSlice &dq = products.x, &reading = products.y, &writing = products.z;
     keys.take_again(memory.q, memory.k);
-    const auto finish = [&](int n, int r) {
-      const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]);
-#pragma unroll
-      for (int e = 2 * r; e < 2 * r + 2; ++e) {
-        d.dq[n][e] = dq[n][e], d.dk[n][e] = reading[n][e] + writing[n][e];
-        d.add_term(n, e,
-                   (e % 2 ? q.y : q.x) * dq[n][e] + (e % 2 ? k.y : k.x) * (reading[n][e] - writing[n][e]));
-      }
-    };
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       whole[r] *= exp2_decay(keys.last[r]);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const float2 k = unpack_f16(keys.k.at[n][r]);
+        const float2 q = unpack_f16(keys.q.at[n][r]), k = unpack_f16(keys.k.at[n][r]),
+                     beta = pair_of_tokens(memory.beta, n, keys.first);
 #pragma unroll
         for (int e = 2 * r; e < 2 * r + 2; ++e) {
-          const float G = keys.G[n][by_channel ? e : e % 2], f = exp2_decay(G);
-          dq[n][e] *= f, reading[n][e] *= -f, writing[n][e] *= exp2_decay(keys.last[r] - G);
+          const float G = keys.G[n][e], f = exp2_decay(G);
+          dq[n][e] *= f, reading[n][e] *= -f * (e % 2 ? beta.y : beta.x);
+          writing[n][e] *= exp2_decay(keys.last[r] - G);
           whole[r] += (e % 2 ? k.y : k.x) * writing[n][e];
+          d.dq[n][e] = dq[n][e], d.dk[n][e] = reading[n][e] + writing[n][e];
+          d.terms[n][e] +=
+              (e % 2 ? q.y : q.x) * dq[n][e] + (e % 2 ? k.y : k.x) * (reading[n][e] - writing[n][e]);
         }
-        if constexpr (by_channel) finish(n, r);
       }
       whole[r] = reduce<4>(whole[r]);
       if (threadIdx.x % 4 == 0)
         memory.whole[keys.first / 32][keys.channel + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * r] =
             whole[r];
     }
-    if constexpr (!by_channel) {
-      add_whole_pairs(memory, dq, reading, writing);
-      keys.take_again(memory.q, memory.k);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) finish(i / 2, i % 2);
-    }
   }
   keys.take_again(memory.q, memory.k);
-  if constexpr (by_channel) {
-    add_halves(memory, keys, d);
-    keys.take_again(memory.q, memory.k);
-    if (keys.amount == Amount::little) {
-      add_close_pairs<false>(memory, keys, d);
-    } else if (keys.amount == Amount::some) {
-      add_close_pairs<true>(memory, keys, d);
-    } else {
-      add_sixteens(memory, keys, d);
-      add_eights(memory, keys, d);
-      add_small_levels(memory, keys, d);
-      add_own_pairs(memory, keys, d);
-    }
+  add_halves(memory, keys, d);
+  keys.take_again(memory.q, memory.k);
+  if (keys.amount == Amount::little) {
+    add_close_pairs<false>(memory, keys, d);
+  } else if (keys.amount == Amount::some) {
+    add_close_pairs<true>(memory, keys, d);
+  } else {
+    add_sixteens(memory, keys, d);
+    add_eights(memory, keys, d);
+    add_small_levels(memory, keys, d);
+    add_own_pairs(memory, keys, d);
   }
 }
 
@@ -682,13 +556,9 @@ __device__ void put(const HalfSlice& x, FloatTile& tile, const Keys& keys) {
   }
 }
 
-/// The warp's part of y^T dy, which the gradient through the norm of y needs, and of the terms of gates that
-/// have a number a token.
-template <bool by_channel, class Keys>
-__device__ void put_key_sums(GradientMemory& memory, const Keys& keys, const KeyGradients<by_channel>& d) {
-  const auto put_sums = [&](int which, float(&sums)[8]) {
-    put_token_sums(sums, memory.by_warp[which][keys.channel / 16] + keys.first);
-  };
+/// The warp's part of y^T dy, which the gradient through the norm of y needs.
+template <class Keys>
+__device__ void put_key_sums(GradientMemory& memory, const Keys& keys, const KeyGradients& d) {
   const auto put_products = [&](int which, const HalfPacked& y, const HalfSlice& dy) {
     float sums[8] = {};
 #pragma unroll
@@ -699,16 +569,10 @@ __device__ void put_key_sums(GradientMemory& memory, const Keys& keys, const Key
         sums[2 * n] += own.x * dy[n][2 * r], sums[2 * n + 1] += own.y * dy[n][2 * r + 1];
       }
     }
-    put_sums(which, sums);
+    put_token_sums(sums, memory.by_warp[which][keys.channel / 16] + keys.first);
   };
   put_products(0, keys.q, d.dq);
   put_products(1, keys.k, d.dk);
-  if constexpr (!by_channel) {
-    float sums[8];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) sums[i] = d.terms[i / 2][i % 2];
-    put_sums(2, sums);
-  }
 }
 
 /// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)), in the format in which it is stored. Heads that
@@ -736,52 +600,6 @@ __device__ void put_keys(const GradientMemory& memory, const Keys& keys, bool sh
   }
 }
 
-/// Stores a tile transposed, so that its rows, channels or values, become columns: a warp has 8 tokens and 32
-/// rows at a time, a lane eight neighbouring rows of one token. place(t, c) is where rows c .. c + 7 go.
-template <class Place, class Convert>
-__device__ void store_columns(const KeyTile& tile, int rows, int count, Place&& place, Convert&& convert) {
-  const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
-  // The row that this lane gives to ldmatrix: every lane then receives eight neighbouring rows.
-  const int row = lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int first = i * 64 + static_cast<int>(threadIdx.x) / 256 * 32;
-    if (first >= rows) break;
-    const uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
-    if (t < count)
-      *place(t, first + lane % 4 * 8) = {convert(words.x), convert(words.y), convert(words.z),
-                                         convert(words.w)};
-  }
-}
-__device__ inline auto places_of(const Rows& rows, int head, const TokenRange& range) {
-  std::uint16_t* const to = static_cast<std::uint16_t*>(rows.data) + range.batch * rows.batch +
-                            range.first * rows.token + head * rows.head;
-  return [to, step = rows.token](int t, int c) { return reinterpret_cast<uint4*>(to + t * step + c); };
-}
-
-__device__ inline void store_values(const Rows& rows, int head, int V, const TokenRange& range,
-                                    const KeyTile& dV, float factor) {
-  if (!rows.data) return;
-  store_columns(dV, V, range.count, places_of(rows, head, range), [&](std::uint32_t word) {
-    const float2 x = unpack_f16(word);
-    return rows.dtype == DType::f16 ? pack_f16(factor * x.x, factor * x.y)
-                                    : pack_bf16(factor * x.x, factor * x.y);
-  });
-}
-
-/// What put_keys left; to `part` where key heads are shared.
-__device__ inline void store_keys(const RecurrenceCall& call, const Rows& rows, int head,
-                                  const TokenRange& range, const KeyTile& tile, KeyTile& part) {
-  if (!rows.data) return;
-  const auto as_it_is = [](std::uint32_t word) { return word; };
-  if (call.group > 1)
-    store_columns(
-        tile, call.K, range.count,
-        [&](int t, int c) { return reinterpret_cast<uint4*>(part.at + RowTile::index(t, c)); }, as_it_is);
-  else
-    store_columns(tile, call.K, range.count, places_of(rows, head, range), as_it_is);
-}
-
 /// Eight threads have a token, eight channels at a time.
 __device__ inline void store_gates(const Rows& rows, int head, int K, const TokenRange& range,
                                    const FloatTile& tile) {
@@ -805,102 +623,60 @@ __device__ inline void store_gates(const Rows& rows, int head, int K, const Toke
 
 /// From terms to the gradients of log-decays, and of what these are made from. `parts`: [2][kHead], of this
 /// chunk and head. All threads do meanwhile() after a barrier.
-template <bool by_channel, Inputs inputs, class Meanwhile>
+template <Inputs inputs, class Meanwhile>
 __device__ void gate_gradients(const BackwardCall& back, GradientMemory& memory, int head,
                                const TokenRange& range, float* parts, Meanwhile&& meanwhile) {
   const RecurrenceCall& call = back.call;
   const float rate = gate_rate(call, head);
-  const auto at = [&](const Rows& rows, int t, int c) {
-    return range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head + c * rows.channel;
-  };
   const float2 up = memory.up;
   const auto scaled = [&](float x) { return x * up.x * up.y; };
-  if constexpr (by_channel) {
-    using Part = ChannelPart<kGradientThreads>;
-    const Part own;
-    const RawGates<inputs> gates(call, head, range, memory.raw_gates, own);
-    float* const place = memory.terms + own.first * kSliceRow + own.channel;
-    float terms[Part::kOwn], sum = 0;
+  using Part = ChannelPart<kGradientThreads>;
+  const Part own;
+  const RawGates<inputs> gates(call, head, range, memory.raw_gates, own);
+  float* const place = memory.terms + own.first * kSliceRow + own.channel;
+  float terms[Part::kOwn], sum = 0;
 #pragma unroll
-    for (int t = Part::kOwn - 1; t >= 0; --t) terms[t] = sum += place[t * kSliceRow];
-    memory.totals[own.part][own.channel] = sum;
-    const float bias = gate_bias(call, head, own.channel);
-    __syncthreads();
-    meanwhile();
-    float others = memory.whole[0][own.channel] + memory.whole[1][own.channel];
-    for (int part = Part::kParts - 1; part > own.part; --part) others += memory.totals[part][own.channel];
-    GateSums sums;
-    if (call.gate == Gate::bounded) {  // the usual gate, in few instructions
-      const float slope = call.lower_bound * rate * up.y;
-#pragma unroll
-      for (int t = 0; t < Part::kOwn; ++t) {
-        const float in = gates[t] + bias,
-                    x = up.x * (terms[t] + others) * slope * fast_sigmoid_slope(rate * in);
-        place[t * kSliceRow] = x;
-        const float counted = t < gates.count ? x : 0;
-        sums.offset += counted;
-        sums.rate += counted * in;
-      }
-    } else {
-#pragma unroll
-      for (int t = 0; t < Part::kOwn; ++t) place[t * kSliceRow] = terms[t];
-#pragma unroll 1
-      for (int t = 0; t < gates.count; ++t) {
-        float& term = place[t * kSliceRow];
-        term = go_through_gate(call, gates[t], scaled(term + others), rate, bias, sums);
-      }
-    }
-    memory.of_parts[0][own.part][own.channel] = sums.offset;
-    memory.of_parts[1][own.part][own.channel] = sums.rate;
-    __syncthreads();
-    if (own.part < 2) {
-      float all = 0;
-#pragma unroll
-      for (int part = 0; part < Part::kParts; ++part) all += memory.of_parts[own.part][part][own.channel];
-      parts[own.part * kHead + own.channel] = all;
-    }
-    if (back.dg.data) store_gates(back.dg, head, call.K, range, memory.terms);
-    return;
-  }
-  // One number a token, and the first warp has two tokens a lane.
-  const int lane = threadIdx.x, t = 2 * lane;
-  const bool own = threadIdx.x < 32;
-  float raw[2] = {};
-  if (own) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      if (t + i < range.count) raw[i] = load(call.g.data, call.g.dtype, at(call.g, t + i, 0));
-  }
+  for (int t = Part::kOwn - 1; t >= 0; --t) terms[t] = sum += place[t * kSliceRow];
+  memory.totals[own.part][own.channel] = sum;
+  const float bias = gate_bias(call, head, own.channel);
   __syncthreads();
   meanwhile();
-  if (!own) return;
-  float whole = 0;
-  for (int c = lane; c < kHead; c += 32) whole += memory.whole[0][c] + memory.whole[1][c];
-  whole = reduce(whole);
-  const float terms[2] = {memory.by_token[2][t], memory.by_token[2][t + 1]};
-  float later = terms[0] + terms[1];  // of this lane and those behind it
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const float others = __shfl_sync(~0u, later, lane + step);
-    if (lane + step < 32) later += others;
-  }
-  later = __shfl_sync(~0u, later, lane + 1);
-  float dg[2];
-  dg[1] = terms[1] + (lane < 31 ? later : 0);
-  dg[0] = terms[0] + dg[1];
-  const float bias = gate_bias(call, head, 0);
+  float others = memory.whole[0][own.channel] + memory.whole[1][own.channel];
+  for (int part = Part::kParts - 1; part > own.part; --part) others += memory.totals[part][own.channel];
   GateSums sums;
+  if (call.gate == Gate::bounded) {  // the usual gate, in few instructions
+    const float slope = call.lower_bound * rate * up.y;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (t + i >= range.count) continue;
-    const float x = go_through_gate(call, raw[i], scaled(whole + dg[i]), rate, bias, sums);
-    if (back.dg.data) store(back.dg.data, back.dg.dtype, at(back.dg, t + i, 0), x);
+    for (int t = 0; t < Part::kOwn; ++t) {
+      const float in = gates[t] + bias,
+                  x = up.x * (terms[t] + others) * slope * fast_sigmoid_slope(rate * in);
+      place[t * kSliceRow] = x;
+      const float counted = t < gates.count ? x : 0;
+      sums.offset += counted;
+      sums.rate += counted * in;
+    }
+  } else {
+#pragma unroll
+    for (int t = 0; t < Part::kOwn; ++t) place[t * kSliceRow] = terms[t];
+#pragma unroll 1
+    for (int t = 0; t < gates.count; ++t) {
+      float& term = place[t * kSliceRow];
+      term = go_through_gate(call, gates[t], scaled(term + others), rate, bias, sums);
+    }
   }
-  sums.offset = reduce(sums.offset), sums.rate = reduce(sums.rate);
-  if (lane == 0) parts[0] = sums.offset, parts[kHead] = sums.rate;
+  memory.of_parts[0][own.part][own.channel] = sums.offset;
+  memory.of_parts[1][own.part][own.channel] = sums.rate;
+  __syncthreads();
+  if (own.part < 2) {
+    float all = 0;
+#pragma unroll
+    for (int part = 0; part < Part::kParts; ++part) all += memory.of_parts[own.part][part][own.channel];
+    parts[own.part * kHead + own.channel] = all;
+  }
+  if (back.dg.data) store_gates(back.dg, head, call.K, range, memory.terms);
 }
 
-template <bool by_channel, Inputs inputs>
+template <Inputs inputs>
 __global__ void __launch_bounds__(kGradientThreads, 1)
     gradients(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
@@ -917,23 +693,23 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   const TokenRange range = chunk.range();
   const Largest largest(call, workspace, chunk.n, head);
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
-  HalfKeys<inputs> keys(std::bool_constant<by_channel>{}, call, head, range, memory.keys, memory.raw_gates,
-                        memory.gates, memory.norms, [&] {
+  HalfKeys<inputs> keys(std::true_type{}, call, head, range, memory.keys, memory.raw_gates, memory.gates,
+                        memory.norms, [&] {
                           copy_tile<kGradientThreads>(own.S, memory.S, call.V);
                           copy_tile<kGradientThreads>(own.dS, memory.dS, call.V);
                           copy_tile<kGradientThreads>(own.M, memory.M);
                           copy_tile<kGradientThreads>(own.N, memory.N);
-                          copy_tile<kGradientThreads>(own.T2, memory.T2);
+                          copy_tile<kGradientThreads>(own.T, memory.T);
                           copy_input<kGradientThreads>(call.v, head, 0, call.V, range, memory.V);
                           copy_input<kGradientThreads>(back.do_, head, 0, call.V, range, memory.E);
                         });
   __syncthreads();  // the gates' memory becomes that of K and Kr
   put(keys.k * keys.template decays_from_front<false>(), memory.K, keys.channel, keys.first);
   put(keys.k * keys.decays_to_back(), memory.Kr, keys.channel, keys.first);
-  if constexpr (!by_channel) keys.put_sums(memory.G);
-  if (const int t = threadIdx.x; t < kTokens)
-    memory.beta_slopes[t] =
-        call.beta_sigmoid ? (call.neg_eigval ? 2.0f : 1.0f) * sigmoid_slope(beta.raw(call)) : 1;
+  if (const int t = threadIdx.x; t < kTokens) {
+    memory.beta[t] = beta.value(call);
+    memory.beta_slopes[t] = beta_slope(call, beta);
+  }
   const Scales scales(largest);
   if (threadIdx.x == 0) memory.up = scales.up();
   __pipeline_wait_prior(0);
@@ -956,37 +732,37 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   show_to_products();
   __syncthreads();
   if (!of_written) put_beta_sums(memory, value, dY);
-  put_keys_aside<by_channel>(memory, keys);
+  put_keys_aside(memory, keys);
   keys.forget_what_follows();
   __syncthreads();
-  pair_gradients<by_channel>(memory, keys.amount == Amount::some);
-  if constexpr (!by_channel) show_to_products();
+  pair_gradients(memory, keys.amount == Amount::some);
   __syncthreads();
 
-  KeyGradients<by_channel> d;
-  key_gradients<by_channel>(memory, keys, d);
+  KeyGradients d;
+  key_gradients(memory, keys, d);
   keys.take_again(memory.q, memory.k);
-  put_key_sums<by_channel>(memory, keys, d);
+  put_key_sums(memory, keys, d);
   __syncthreads();
-  if (const int i = threadIdx.x; i < (by_channel ? 2 : 3) * kTokens)
+  if (const int i = threadIdx.x; i < 2 * kTokens)
     memory.by_token[i / kTokens][i % kTokens] = token_sum(memory.by_warp[i / kTokens], i % kTokens);
   if (const int t = static_cast<int>(threadIdx.x) - kGradientThreads / 2;
       t >= 0 && t < range.count && back.dbeta.data) {
     const Rows& rows = back.dbeta;
     const float2 up = memory.up;
     store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
-          token_sum(memory.beta_sums, t) * up.x * up.y * memory.beta_slopes[t]);
+          (token_sum(memory.beta_sums, t) - memory.beta_pairs[0][t] - memory.beta_pairs[1][t]) * up.x * up.y *
+              memory.beta_slopes[t]);
   }
-  if constexpr (by_channel) put(d.terms, memory.terms, keys);
-  store_values(back.dv, head, call.V, range, memory.dV, scales.gradients.up);
+  put(d.terms, memory.terms, keys);
+  store_values<kGradientThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, scales.gradients.up);
   __syncthreads();
   const bool shared_keys = call.group > 1;
   keys.take_again(memory.q, memory.k);
   put_keys(memory, keys, shared_keys, 0, keys.q, d.dq, back.dq, memory.dq);
   put_keys(memory, keys, shared_keys, 1, keys.k, d.dk, back.dk, memory.dk);
-  gate_gradients<by_channel, inputs>(back, memory, head, range, parts, [&] {
-    store_keys(call, back.dq, head, range, memory.dq, own.Kt);
-    store_keys(call, back.dk, head, range, memory.dk, own.Qh);
+  gate_gradients<inputs>(back, memory, head, range, parts, [&] {
+    store_keys<kGradientThreads>(call, back.dq, head, range, memory.dq, own.Kt);
+    store_keys<kGradientThreads>(call, back.dk, head, range, memory.dk, own.Qh);
   });
 }
 

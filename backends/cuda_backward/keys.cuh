@@ -79,6 +79,37 @@ struct RawGates {
   }
 };
 
+/// The gate of the thread's token, of gates that have a number a token: the constructor issues the loads.
+struct TokenGate {
+  float rate, bias, raw = 0;
+  bool there;
+
+  __device__ TokenGate(const RecurrenceCall& call, int head, const TokenRange& range)
+      : rate(gate_rate(call, head)),
+        bias(gate_bias(call, head, 0)),
+        there(static_cast<int>(threadIdx.x) < range.count) {
+    const Rows& rows = call.g;
+    if (there)
+      raw = load(rows.data, rows.dtype,
+                 range.batch * rows.batch + (range.first + static_cast<int>(threadIdx.x)) * rows.token +
+                     head * rows.head);
+  }
+  /// The sum of log2-decays of the token and of those before it in its 32. All threads of a warp call this.
+  __device__ float sum(const RecurrenceCall& call) const {
+    const int lane = threadIdx.x % 32;
+    const float biases[1] = {bias};
+    float x[1] = {raw};
+    log2_decays(call, rate, biases, x);
+    float sum = !there ? 0 : x[0] < kStrongest ? kStrongest : x[0];
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const float before = __shfl_sync(~0u, sum, lane - step);
+      if (lane >= step) sum += before;
+    }
+    return sum;
+  }
+};
+
 template <int tiles, Inputs inputs>
 struct Keys {
   static constexpr int kThreads = kBlockThreads * kTokenTiles / tiles;
@@ -108,7 +139,9 @@ struct Keys {
     __pipeline_commit();
     more();
     __pipeline_commit();
-    if constexpr (!by_channel) find_token_gates(call, head, range, gates);
+    if constexpr (!by_channel) {
+      if (threadIdx.x < kTokens) gates.tokens[threadIdx.x] = TokenGate(call, head, range).sum(call);
+    }
     __pipeline_wait_prior(1);
     __syncthreads();
     find_norms(call, memory, norms);
@@ -349,26 +382,6 @@ struct Keys {
     }
   }
 
-  /// Gates that have a number a token: a thread has one.
-  __device__ static void find_token_gates(const RecurrenceCall& call, int head, const TokenRange& range,
-                                          GateMemory& memory) {
-    const int t = threadIdx.x;
-    if (t >= kTokens) return;
-    const Rows& rows = call.g;
-    const float bias[1] = {gate_bias(call, head, 0)};
-    float x[1] = {t < range.count
-                      ? load(rows.data, rows.dtype,
-                             range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head)
-                      : 0};
-    log2_decays(call, gate_rate(call, head), bias, x);
-    float sum = t >= range.count ? 0 : x[0] < kStrongest ? kStrongest : x[0];
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-      const float before = __shfl_sync(~0u, sum, t - step);
-      if (t % 32 >= step) sum += before;
-    }
-    memory.tokens[t] = sum;
-  }
   __device__ void take_token_gates(const GateMemory& memory) {
     const int p = threadIdx.x % 4;
     middle[0] = middle[1] = memory.tokens[kTokens / 2 - 1];

@@ -50,7 +50,7 @@ struct PrepareMemory {
   struct {
     alignas(16) float at[16][20], pad[4];
   } diagonal[4];  ///< L's blocks of 16, each in other banks
-  float beta[kTokens];
+  alignas(8) float beta[kTokens];
   float G[kTokens];  ///< sums of log2-decays, of gates that have a number a token
   KeyNorms norms;
 
@@ -304,7 +304,7 @@ __device__ void merge(PrepareMemory& memory, int base, int column) {
   }
 }
 
-/// Solves for T, then overwrites it with T2. Two warps are enough for most of that.
+/// Solves for T. Two warps are enough.
 __device__ inline void solve(PrepareMemory& memory) {
   const int warp = threadIdx.x / 32;
   if (warp < 2) {
@@ -330,14 +330,6 @@ __device__ inline void solve(PrepareMemory& memory) {
   if (warp < 2) merge<16>(memory, 32 * warp, 32 * warp);
   __syncthreads();
   if (warp < 2) merge<32>(memory, 0, 16 * warp);
-  __syncthreads();
-#pragma unroll
-  for (int i = threadIdx.x; i < kTokens * kTokens / 2; i += kBlockThreads) {
-    const int row = i / 32, column = i % 32 * 2;
-    std::uint32_t& pair = memory.T.pair(row, column);
-    const float2 x = unpack_f16(pair);
-    pair = pack_f16(x.x * memory.beta[column], x.y * memory.beta[column + 1]);
-  }
 }
 
 /// Makes the operators, and finds the largest values that choose the scales (scales.cuh).
@@ -374,16 +366,25 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
 
   const auto front = keys.template decays_from_front<true>(), K = keys.k * front;
   put(K, memory.results.Kt, keys.channel);
-  Slice<kTokenTiles> x = {};
   {
+    Slice<kTokenTiles> x = {};
     const auto Kr = keys.k * keys.decays_to_back();
     multiply<4, Triangle::to_step>(
         x, [&](int s) { return Kr.left(s); }, [&](int k, int n) { return right(memory.T, k, n); });
+    scale_tokens(x, memory.beta);
     put(packed(x), memory.results.Kh, keys.channel);
+  }
+  Packed<kTokenTiles> written;
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    const float2 beta = pair_of_tokens(memory.beta, n);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) written.at[n][r] = multiply_f16(K.at[n][r], pack_f16(beta.x, beta.y));
   }
   Slice<kTokenTiles> w = {}, y = {};
   multiply<4, Triangle::from_step>(
-      w, [&](int s) { return K.left(s); }, [&](int k, int n) { return right_of_transposed(memory.T, k, n); });
+      w, [&](int s) { return written.left(s); },
+      [&](int k, int n) { return right_of_transposed(memory.T, k, n); });
   const auto W = packed(w);  // T2 K~
   multiply<4, Triangle::from_step>(
       y, [&](int s) { return W.left(s); }, [&](int k, int n) { return right_of_transposed(memory.M, k, n); });
@@ -412,7 +413,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   store_tile<kBlockThreads>(memory.results.Kh, to.Kh);
   store_tile<kBlockThreads>(memory.M, to.M);
   store_tile<kBlockThreads>(memory.N, to.N);
-  store_tile<kBlockThreads>(memory.T, to.T2);
+  store_tile<kBlockThreads>(memory.T, to.T);
 }
 
 }  // namespace fla::cuda_backward

@@ -184,6 +184,21 @@ __device__ void put(const Packed<tiles>& x, KeyTile& tile, int row, int first = 
   }
 }
 
+/// Numbers of tokens: of the two that the lane has of tile n, from token `first` on.
+__device__ inline float2 pair_of_tokens(const float (&numbers)[kTokens], int n, int first = 0) {
+  return *reinterpret_cast<const float2*>(numbers + (first | 8 * n) + 2 * (threadIdx.x % 4));
+}
+
+template <int tiles>
+__device__ void scale_tokens(Slice<tiles>& x, const float (&factors)[kTokens]) {
+#pragma unroll
+  for (int n = 0; n < tiles; ++n) {
+    const float2 factor = pair_of_tokens(factors, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[n][i] *= i % 2 ? factor.y : factor.x;
+  }
+}
+
 /// The part of a triangular right operand that is not zero: columns from the step's rows on, or up to them.
 enum class Triangle { none, from_step, to_step };
 

@@ -8,9 +8,9 @@
 /// The gradients of the delta rule in chunks of 64 tokens, on tensor cores, in f16 with sums in f32. With the
 /// operators of chunk.cuh, E = scale dO, Z = V - K~ S and dS' the gradient of the state that a chunk leaves,
 ///
-///     U  = T2 Z              D  = Z - N U            what a token writes, without beta
-///     dU = M^T E + Kr dS'    dV = T2^T dU            dY = dU - N^T dV        dbeta_i = dY_i D_i
-///     dM = E U^T             dN = -dV U^T
+///     U  = T2 Z              T2 = T diag(beta)       T = (I + diag(beta) N)^-1
+///     dU = M^T E + Kr dS'    dY = T^T dU             dV = diag(beta) dY
+///     dM = E U^T             dN = -dV U^T            dbeta_i = dY_i (Z - N U)_i
 ///     dQ~ = E S^T            dK~ = -dV S^T           dKr = U dS'^T
 ///
 /// and the state and its gradient go through a chunk by operators that no value is part of:
@@ -30,7 +30,7 @@ struct ChunkMemory {
   KeyTile Kt;  ///< K~ / first; afterwards dq, tokens x channels, where key heads are shared
   KeyTile Qh;  ///< Q^ / first; afterwards dk
   KeyTile Kh;  ///< K^
-  PairTile M, N, T2;
+  PairTile M, N, T;
   StateTile S, dS;  ///< as the chunk begins; as it ends
   /// gamma, and 2^G of the first token, which Kt and Qh have to be multiplied by; afterwards parts of sums
   /// over tokens: gradients of gates' offsets, and of their rates.

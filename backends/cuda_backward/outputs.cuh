@@ -1,0 +1,108 @@
+#pragma once
+
+#include "backends/cuda_backward/wgmma.cuh"
+#include "backends/cuda_backward/workspace.cuh"
+#include "fla/ops/recurrence/cuda/backward/gates.cuh"
+
+/// What both kernels of gradients have in common: products of a slice, sums over channels or values, and the
+/// way from tiles to the caller's tensors.
+namespace fla::cuda_backward {
+
+/// The same for all threads of a warp, and the compiler knows it: operands are in uniform registers.
+__device__ inline int warpgroup() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0); }
+
+/// d = A B of a warpgroup, over k from 0 on: A of 16 rows a warp in registers.
+template <int tiles, bool rows_are_k>
+__device__ void make_products(Slice<kTokenTiles>& d, const Packed<tiles>& left, Operand<rows_are_k> right) {
+  constexpr int kSteps = tiles / 2;
+  uint4 a[kSteps];
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) a[s] = left.left(s);
+  keep(a), keep(d);
+  begin_products();
+  add_product<false>(d, a[0], right);
+#pragma unroll
+  for (int s = 1; s < kSteps; ++s) add_product(d, a[s], right.from(16 * s));
+  end_products();
+  wait_for_products<0>();
+  keep(d), keep(a);
+}
+
+/// Sums over the rows of a slice, one for each of its tokens.
+template <int count>
+__device__ void put_token_sums(float (&sums)[count], float* to) {
+  constexpr int kHeld = count / 8;
+  const int m = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  reduce_scatter<8, 4>(sums);
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) {
+    const int i = m * kHeld + j;
+    to[i / 2 * 8 + 2 * p + i % 2] = sums[j];
+  }
+}
+__device__ inline float token_sum(const float (&by_warp)[kHead / 16][kTokens], int t) {
+  float sum = 0;
+#pragma unroll
+  for (int warp = 0; warp < kHead / 16; ++warp) sum += by_warp[warp][t];
+  return sum;
+}
+
+/// What gradients of beta are multiplied by.
+__device__ inline float beta_slope(const RecurrenceCall& call, const HeldBeta& beta) {
+  return call.beta_sigmoid ? (call.neg_eigval ? 2.0f : 1.0f) * sigmoid_slope(beta.raw(call)) : 1;
+}
+
+/// Stores a tile transposed, so that its rows, channels or values, become columns: a warp has 8 tokens and 32
+/// rows at a time, a lane eight neighbouring rows of one token t. place(t, c) is where rows c .. c + 7 go, in
+/// the form that convert(t) gives their words.
+template <int threads, class Place, class Convert>
+__device__ void store_columns(const KeyTile& tile, int rows, int count, Place&& place, Convert&& convert) {
+  constexpr int kStep = threads / 256 * 32;
+  const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
+  const auto converted = convert(t);
+  // The row that this lane gives to ldmatrix: every lane then receives eight neighbouring rows.
+  const int row = lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;
+#pragma unroll
+  for (int i = 0; i < kHead; i += kStep) {
+    const int first = i + static_cast<int>(threadIdx.x) / 256 * 32;
+    if (first >= rows) break;
+    const uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
+    if (t < count)
+      *place(t, first + lane % 4 * 8) = {converted(words.x), converted(words.y), converted(words.z),
+                                         converted(words.w)};
+  }
+}
+__device__ inline auto places_of(const Rows& rows, int head, const TokenRange& range) {
+  std::uint16_t* const to = static_cast<std::uint16_t*>(rows.data) + range.batch * rows.batch +
+                            range.first * rows.token + head * rows.head;
+  return [to, step = rows.token](int t, int c) { return reinterpret_cast<uint4*>(to + t * step + c); };
+}
+
+/// dV = diag(beta) dY
+template <int threads>
+__device__ void store_values(const Rows& rows, int head, int V, const TokenRange& range, const KeyTile& dY,
+                             const float (&beta)[kTokens], float up) {
+  if (!rows.data) return;
+  store_columns<threads>(dY, V, range.count, places_of(rows, head, range), [&](int t) {
+    return [factor = up * beta[t], narrow = rows.dtype == DType::f16](std::uint32_t word) {
+      const float2 x = unpack_f16(word);
+      return narrow ? pack_f16(factor * x.x, factor * x.y) : pack_bf16(factor * x.x, factor * x.y);
+    };
+  });
+}
+
+/// dq or dk, channels x tokens, in the form in which they are stored; to `part` where key heads are shared.
+template <int threads>
+__device__ void store_keys(const RecurrenceCall& call, const Rows& rows, int head, const TokenRange& range,
+                           const KeyTile& tile, KeyTile& part) {
+  if (!rows.data) return;
+  const auto as_it_is = [](int) { return [](std::uint32_t word) { return word; }; };
+  if (call.group > 1)
+    store_columns<threads>(
+        tile, call.K, range.count,
+        [&](int t, int c) { return reinterpret_cast<uint4*>(part.at + RowTile::index(t, c)); }, as_it_is);
+  else
+    store_columns<threads>(tile, call.K, range.count, places_of(rows, head, range), as_it_is);
+}
+
+}  // namespace fla::cuda_backward

@@ -1,0 +1,496 @@
+#pragma once
+
+#include "backends/cuda_backward/keys.cuh"
+#include "backends/cuda_backward/outputs.cuh"
+
+/// The gradients of one chunk and value head whose gates have a number a token (workspace.cuh). Decays are
+/// factors of tokens and of pairs, so q and k need nothing but their norms to be operands, and what a block
+/// holds at a time is little enough for two of them in an SM: while one waits the other one works.
+///
+///     state      S               dS'                   S
+///     rows       k, V, E         U, dY, M, T           k, q, dM, dN
+///     makes      Z U             dU dY W, dM dN        dk dq
+///
+/// A warp has 16 values, later 16 channels, of all tokens. W = dS'^T U is what dk gets through the state that
+/// the chunk leaves. With s_q, s_k the sums over channels of q dq and k dk, and s_r of what dk gets where k
+/// reads (gradients.cuh calls that a, and where k writes b), the terms of dg are s_q + s_r - (s_k - s_r).
+namespace fla::cuda_backward {
+
+inline constexpr int kTokenGradientThreads = 256;
+
+struct alignas(1024) TokenGradientMemory {
+  StateTile state;
+  SplitRows k;
+  union {
+    SplitRows E;
+    KeyTile dq;  ///< as it is stored
+  };
+  union {
+    SplitRows V;
+    KeyTile U;
+    struct {
+      PairTile dM, dN;
+    };
+    KeyTile dk;  ///< as it is stored
+  };
+  union {
+    PairTile M;
+    KeyTile dY;
+    SplitRows q;
+  };
+  PairTile T;
+  alignas(8) float G[kTokens];  ///< sums of log2-decays
+  union {
+    struct {
+      alignas(8) float front[kTokens], back[kTokens];  ///< decays from the chunk's front, and to its back
+    };
+    alignas(8) float of_own[2][kTokens];  ///< what q and k are multiplied by and taken from dq and dk
+  };
+  alignas(8) float beta[kTokens];
+  KeyNorms norms;
+  float raw_gates[kTokens];
+  union {
+    /// Over a warp's channels: of q dq, of k dk, of the part of it where k reads.
+    float by_warp[3][kHead / 16][kTokens];
+    struct {
+      float beta_sums[kHead / 16][kTokens];  ///< dY_i Z_i over a warp's values
+      float beta_pairs[kTokens];             ///< N_i U dY_i
+    };
+    float gates[kTokens];  ///< sums of log2-decays within 32 tokens
+  };
+  float by_token[3][kTokens];  ///< over all channels
+  float whole[kHead / 16];     ///< the part of dg that all tokens share, by warps
+};
+static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
+
+/// A thread's pieces of rows that it copied itself by copy_input: 16 threads have a row.
+template <class Body>
+__device__ void with_own_pieces(SplitRows& rows, Body&& body) {
+  constexpr int kPieces = kHead / 8, kStep = kTokenGradientThreads / kPieces;
+  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
+#pragma unroll
+  for (int t = 0; t < kTokens; t += kStep)
+    body(first + t, *reinterpret_cast<uint4*>(rows.piece(first + t, c)));
+}
+template <class Change>
+__device__ void change_words(uint4& words, Change&& change) {
+  words = {change(words.x), change(words.y), change(words.z), change(words.w)};
+}
+/// Rows with norm 1 in f16, in place.
+__device__ inline void normalize_own(SplitRows& rows, DType dtype, float (&norms)[kTokens]) {
+  with_own_pieces(rows, [&](int t, uint4& words) {
+    float2 sums{};
+    for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
+      const float2 x = unpack(word, dtype);
+      sums.x += x.x * x.x, sums.y += x.y * x.y;
+    }
+    const float norm = rsqrtf(reduce<16>(sums.x + sums.y) + 1e-6f);
+    change_words(words, [&](std::uint32_t word) {
+      const float2 x = unpack(word, dtype);
+      return pack_f16(norm * x.x, norm * x.y);
+    });
+    if (threadIdx.x % 16 == 0) norms[t] = norm;
+  });
+}
+
+/// A state's 16-byte pieces, half of the channels after the other: a thread has the same ones of every state.
+struct StatePieces {
+  static constexpr int kCount = 2 * kHead * StateTile::kRow / 8 / kTokenGradientThreads;
+  int rows;  ///< what lies behind them is zeros
+
+  __device__ int at(int i) const {
+    return (i % (kCount / 2) * kTokenGradientThreads + static_cast<int>(threadIdx.x)) * 8;
+  }
+  __device__ bool there(int i) const { return at(i) < rows * StateTile::kRow; }
+  template <class State>
+  __device__ static auto& half(State& state, int i) {
+    return state.halves[i / (kCount / 2)];
+  }
+  __device__ void copy(const StateTile& from, StateTile& to) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (there(i))
+        __pipeline_memcpy_async(half(to, i).at + at(i), half(from, i).at + at(i), 16);
+      else
+        *reinterpret_cast<uint4*>(half(to, i).at + at(i)) = {0, 0, 0, 0};
+    }
+  }
+  __device__ void load(const StateTile& from, uint4 (&to)[kCount]) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      to[i] = there(i) ? *reinterpret_cast<const uint4*>(half(from, i).at + at(i)) : uint4{0, 0, 0, 0};
+  }
+  /// Puts the next state in the place of this one; the thread's part of the sum of their products.
+  __device__ float exchange(StateTile& state, const uint4 (&next)[kCount]) const {
+    float sum = 0;
+    const auto add = [&](std::uint32_t a, std::uint32_t b) {
+      const float2 x = unpack_f16(a), y = unpack_f16(b);
+      sum += x.x * y.x + x.y * y.y;
+    };
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      uint4& words = *reinterpret_cast<uint4*>(half(state, i).at + at(i));
+      add(words.x, next[i].x), add(words.y, next[i].y), add(words.z, next[i].z), add(words.w, next[i].w);
+      words = next[i];
+    }
+    return sum;
+  }
+};
+
+/// d = A B, or d += A B, of a warpgroup, over `count` of k: left(k) and right(k) are operands from there on.
+template <bool add, class Left, class Right>
+__device__ void begin_all(Slice<kTokenTiles>& d, int count, Left&& left, Right&& right) {
+  keep(d);
+  begin_products();
+  add_product<add>(d, left(0), right(0));
+#pragma unroll
+  for (int k = 16; k < count; k += 16) add_product(d, left(k), right(k));
+  end_products();
+}
+__device__ inline void end_all(Slice<kTokenTiles>& d) {
+  wait_for_products<0>();
+  keep(d);
+}
+
+/// Calls body(n, r, x) for the warp's 16 columns of rows: two tokens of channel `channel` + g + 8 r.
+template <class Body>
+__device__ void with_columns(const SplitRows& rows, int channel, Body&& body) {
+#pragma unroll
+  for (int s = 0; s < kTokenTiles / 2; ++s) {
+    const uint4 words = left_of_transposed(rows, channel, 16 * s);
+    const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) body(2 * s + i / 2, i % 2, word[i]);
+  }
+}
+/// The warp's part of x^T dx, for every token.
+__device__ inline void put_products(const SplitRows& rows, int channel, const Slice<kTokenTiles>& dx,
+                                    float* to) {
+  float sums[2 * kTokenTiles] = {};
+  with_columns(rows, channel, [&](int n, int r, std::uint32_t word) {
+    const float2 x = unpack_f16(word);
+    sums[2 * n] += x.x * dx[n][2 * r], sums[2 * n + 1] += x.y * dx[n][2 * r + 1];
+  });
+  put_token_sums(sums, to);
+}
+
+/// The words of N that go with a thread's pairs.
+struct HeldPairs {
+  std::uint32_t at[2][kTokenTiles];
+
+  __device__ explicit HeldPairs(const PairTile& pairs) {
+    const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4,
+              p = threadIdx.x % 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int n = 0; n < kTokenTiles; ++n)
+        at[r][n] = *reinterpret_cast<const std::uint32_t*>(pairs.piece(row + 8 * r, 8 * n + 2 * p));
+    }
+  }
+};
+
+/// dM, lower triangular, by one warpgroup, and dN, strictly lower triangular, by the other, which leaves what
+/// pairs add to dbeta. There is a barrier between reading U and writing over it.
+__device__ inline void token_pair_gradients(TokenGradientMemory& memory, const HeldPairs& N) {
+  const bool of_M = warpgroup() == 0;
+  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
+  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
+  Slice<kTokenTiles> d;
+  const auto U = [&](int v) { return operand<true>(memory.U).from(v); };
+  if (of_M)
+    begin_all<false>(
+        d, kHead, [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); }, U);
+  else
+    begin_all<false>(
+        d, kHead, [&](int v) { return operand<true>(memory.dY).from(v); }, U);
+  end_all(d);
+  __syncthreads();
+  PairTile& to = of_M ? memory.dM : memory.dN;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int i = row + g + 8 * r, least = of_M ? i : i - 1;
+    const float factor = of_M ? 1 : -memory.beta[i], G = memory.G[i];
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; ++n) {
+      const int j = 8 * n + 2 * p;
+      const float2 earlier = pair_of_tokens(memory.G, n);
+      if (!of_M) {
+        const float2 own = unpack_f16(N.at[r][n]);
+        sum += own.x * d[n][2 * r] + own.y * d[n][2 * r + 1];
+      }
+      to.pair(i, j) = pack_f16(j > least ? 0 : factor * exp2_decay(G - earlier.x) * d[n][2 * r],
+                               j + 1 > least ? 0 : factor * exp2_decay(G - earlier.y) * d[n][2 * r + 1]);
+    }
+    if (of_M) continue;
+    sum = reduce<4>(sum);
+    if (p == 0) memory.beta_pairs[i] = sum;
+  }
+}
+
+/// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)) = a dy - b y, in the format in which it is
+/// stored.
+__device__ inline void put_keys(const SplitRows& own, int channel, const Slice<kTokenTiles>& dy,
+                                const float (&a)[kTokens], const float (&b)[kTokens], float up, bool narrow,
+                                KeyTile& tile) {
+  with_columns(own, channel, [&](int n, int r, std::uint32_t word) {
+    const float2 y = unpack_f16(word), of_dy = pair_of_tokens(a, n), of_y = pair_of_tokens(b, n);
+    const float x0 = (of_dy.x * dy[n][2 * r] - of_y.x * y.x) * up,
+                x1 = (of_dy.y * dy[n][2 * r + 1] - of_y.y * y.y) * up;
+    word_of(tile, channel, 0, n, r) = narrow ? pack_f16(x0, x1) : pack_bf16(x0, x1);
+  });
+}
+
+/// From terms to the gradients of log-decays, and of what these are made from. `parts`: [2][kHead], of this
+/// chunk and head. One warp calls this and has two tokens a lane.
+__device__ inline void token_gate_gradients(const BackwardCall& back, const TokenGradientMemory& memory,
+                                            int head, const TokenRange& range, float2 up, float rate,
+                                            float bias, float* parts) {
+  const RecurrenceCall& call = back.call;
+  const int lane = threadIdx.x % 32, t = 2 * lane;
+  float terms[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+    terms[i] = memory.by_token[0][t + i] - memory.by_token[1][t + i] + 2 * memory.by_token[2][t + i];
+  float whole = 0;
+#pragma unroll
+  for (const float part : memory.whole) whole += part;
+  float later = terms[0] + terms[1];  // of this lane and those behind it
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const float others = __shfl_sync(~0u, later, lane + step);
+    if (lane + step < 32) later += others;
+  }
+  later = __shfl_sync(~0u, later, lane + 1);
+  float dg[2];
+  dg[1] = terms[1] + (lane < 31 ? later : 0);
+  dg[0] = terms[0] + dg[1];
+  GateSums sums;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (t + i >= range.count) continue;
+    const float x =
+        go_through_gate(call, memory.raw_gates[t + i], (whole + dg[i]) * up.x * up.y, rate, bias, sums);
+    const Rows& rows = back.dg;
+    if (rows.data)
+      store(rows.data, rows.dtype,
+            range.batch * rows.batch + (range.first + t + i) * rows.token + head * rows.head, x);
+  }
+  sums.offset = reduce(sums.offset), sums.rate = reduce(sums.rate);
+  if (lane == 0) parts[0] = sums.offset, parts[kHead] = sums.rate;
+}
+
+template <Inputs inputs>
+__global__ void __launch_bounds__(kTokenGradientThreads, 2)
+    token_gradients(const __grid_constant__ BackwardCall back,
+                    const __grid_constant__ BackwardMemory workspace) {
+  constexpr int kThreads = kTokenGradientThreads;
+  extern __shared__ __align__(1024) char shared[];
+  auto& memory = *reinterpret_cast<TokenGradientMemory*>(shared);
+  const RecurrenceCall& call = back.call;
+  const ChunkOfBlock<kTokens> chunk(call, call.HV);
+  ChunkMemory& own = workspace.chunks[blockIdx.x];
+  float* const parts = own.factors[0];
+  if (chunk.count == 0) {
+    if (threadIdx.x < 2 * kHead) parts[threadIdx.x] = 0;
+    return;
+  }
+  const int head = chunk.head, key_head = head / call.group;
+  const TokenRange range = chunk.range();
+  const TokenGate gate(call, head, range);  // the first loads: the sums are needed soonest
+  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
+  const Largest largest(call, workspace, chunk.n, head);
+  copy_input<kThreads>(call.k, key_head, 0, call.K, range, memory.k);
+  copy_input<kThreads>(back.do_, head, 0, call.V, range, memory.E);
+  copy_input<kThreads>(call.v, head, 0, call.V, range, memory.V);
+  __pipeline_commit();
+  const StatePieces pieces{call.V};
+  pieces.copy(own.S, memory.state);
+  copy_tile<kThreads>(own.T, memory.T);
+  copy_tile<kThreads>(own.M, memory.M);
+  __pipeline_commit();
+  uint4 next[StatePieces::kCount];  // dS', on its way while Z is made
+  pieces.load(own.dS, next);
+  if (const int t = threadIdx.x; t < kTokens) {
+    memory.raw_gates[t] = gate.raw;
+    memory.gates[t] = gate.sum(call);
+  }
+  __syncthreads();
+  if (const int t = threadIdx.x; t < kTokens) {
+    const float middle = memory.gates[kTokens / 2 - 1], last = middle + memory.gates[kTokens - 1],
+                G = memory.gates[t] + (t >= kTokens / 2 ? middle : 0);
+    memory.G[t] = G, memory.front[t] = exp2_decay(G), memory.back[t] = exp2_decay(last - G);
+    memory.beta[t] = beta.value(call);
+  }
+  const Scales scales(largest);
+  __pipeline_wait_prior(1);
+  normalize_own(memory.k, dtype_of<inputs>(call.k), memory.norms[1]);
+  with_own_pieces(memory.E, [&](int, uint4& words) {
+    const float factor = scales.gradients.down * call.scale;
+    change_words(words, [&](std::uint32_t word) {
+      const float2 x = unpack(word, dtype_of<inputs>(back.do_));
+      return pack_f16(factor * x.x, factor * x.y);
+    });
+  });
+  __pipeline_wait_prior(0);
+  show_to_products();
+  __syncthreads();
+
+  // By values: the warp's 16 of the warpgroup's 64. A state's rows are values, its halves are channels.
+  const int half = warpgroup(), warp = threadIdx.x / 32;
+  std::uint32_t row = 16 * warp;
+  const auto state_of_values = [&](int c) {
+    return operand<false>(memory.state.halves[c / 64]).from(c % 64, 64 * half);
+  };
+  const auto k_of_tokens = [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); };
+  Packed<kTokenTiles> Z;
+  float whole;
+  {
+    Slice<kTokenTiles> z, u;
+    begin_all<false>(z, kHead, state_of_values, k_of_tokens);
+    end_all(z);
+    with_columns(memory.V, row, [&](int n, int r, std::uint32_t word) {
+      const float2 v = unpack(word, dtype_of<inputs>(call.v)), front = pair_of_tokens(memory.front, n);
+      z[n][2 * r] = scales.values.down * v.x - front.x * z[n][2 * r];
+      z[n][2 * r + 1] = scales.values.down * v.y - front.y * z[n][2 * r + 1];
+    });
+    Z = packed(z);
+    __syncthreads();  // S and V have been read
+    whole = pieces.exchange(memory.state, next) * memory.front[kTokens - 1];
+    scale_tokens(z, memory.beta);
+    make_products(u, packed(z), operand<false>(memory.T));
+    put(packed(u), memory.U, row);
+  }
+  show_to_products();
+  __syncthreads();
+  {
+    Slice<kTokenTiles> du, dY;
+    begin_all<false>(du, kHead, state_of_values, k_of_tokens);
+    end_all(du);
+    scale_tokens(du, memory.back);
+    begin_all<true>(
+        du, kTokens, [&](int t) { return operand<true>(memory.E.halves[half]).from(t); },
+        [&](int t) { return operand<true>(memory.M).from(t); });
+    end_all(du);
+    make_products(dY, packed(du), operand<true>(memory.T));
+    float sums[2 * kTokenTiles] = {};
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float2 own_Z = unpack_f16(Z.at[n][r]);
+        sums[2 * n] += dY[n][2 * r] * own_Z.x, sums[2 * n + 1] += dY[n][2 * r + 1] * own_Z.y;
+      }
+    }
+    put_token_sums(sums, memory.beta_sums[warp]);
+    __syncthreads();  // M has been read
+    put(packed(dY), memory.dY, row);
+  }
+  show_to_products();
+
+  // By channels.
+  const auto state_of_channels = [&](int v) { return operand<true>(memory.state.halves[half]).from(v); };
+  const auto k_of_channels = [&](int t) { return operand<true>(memory.k.halves[half]).from(t); };
+  const auto earlier = [](const PairTile& pairs) {  // of a token with those before it
+    return [&](int t) { return operand<false>(pairs).from(t); };
+  };
+  const auto later = [](const PairTile& pairs) {
+    return [&](int t) { return operand<true>(pairs).from(t); };
+  };
+  const HeldPairs N(own.N);  // on its way while W is made
+  Slice<kTokenTiles> W, dk, dq;
+  forget(row);  // so that addresses are made again
+  begin_all<false>(W, kHead, state_of_channels, [&](int v) { return operand<true>(memory.U).from(v); });
+  end_all(W);
+  __syncthreads();  // dS' has been read, dY is there
+  pieces.copy(own.S, memory.state);
+  __pipeline_commit();
+  token_pair_gradients(memory, N);
+  __pipeline_wait_prior(0);
+  show_to_products();
+  __syncthreads();
+  forget(row);
+  begin_all<false>(dk, kHead, state_of_channels, [&](int v) { return operand<true>(memory.dY).from(v); });
+  if (const int t = threadIdx.x; t < range.count && back.dbeta.data) {
+    const Rows& rows = back.dbeta;
+    const float2 up = scales.up();
+    store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
+          (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * beta_slope(call, beta));
+  }
+  store_values<kThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, scales.gradients.up);
+  end_all(dk);
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    const float2 front = pair_of_tokens(memory.front, n), beta = pair_of_tokens(memory.beta, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) dk[n][i] *= i % 2 ? -front.y * beta.y : -front.x * beta.x;
+  }
+  begin_all<true>(dk, kTokens, k_of_channels, earlier(memory.dN));
+  scale_tokens(W, memory.back);
+  with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
+    const float2 k = unpack_f16(word);
+    whole += k.x * W[n][2 * r] + k.y * W[n][2 * r + 1];
+  });
+  whole = reduce(whole);
+  if (threadIdx.x % 32 == 0) memory.whole[warp] = whole;
+  end_all(dk);
+  put_products(memory.k, row, dk, memory.by_warp[2][warp]);
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) dk[n][i] += W[n][i];
+  }
+  __syncthreads();  // dY has been read
+  copy_input<kThreads>(call.q, key_head, 0, call.K, range, memory.q);
+  __pipeline_commit();
+  forget(row);
+  begin_all<false>(dq, kHead, state_of_channels,
+                   [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); });
+  end_all(dq);
+  scale_tokens(dq, memory.front);
+  begin_all<true>(dq, kTokens, k_of_channels, earlier(memory.dM));
+  __pipeline_wait_prior(0);
+  normalize_own(memory.q, dtype_of<inputs>(call.q), memory.norms[0]);
+  show_to_products();
+  end_all(dq);
+  __syncthreads();
+  begin_all<true>(
+      dk, 2 * kTokens,
+      [&](int t) {
+        return t < kTokens ? k_of_channels(t) : operand<true>(memory.q.halves[half]).from(t - kTokens);
+      },
+      [&](int t) { return t < kTokens ? later(memory.dN)(t) : later(memory.dM)(t - kTokens); });
+  put_products(memory.q, row, dq, memory.by_warp[0][warp]);
+  end_all(dk);
+  put_products(memory.k, row, dk, memory.by_warp[1][warp]);
+  __syncthreads();
+  const float2 up = scales.up();
+  // Heads that share keys leave their part in f16, and scaled.
+  const bool shared_keys = call.group > 1;
+  if (const int i = threadIdx.x; i < 3 * kTokens) {
+    const int which = i / kTokens, t = i % kTokens;
+    const float sum = token_sum(memory.by_warp[which], t);
+    memory.by_token[which][t] = sum;
+    if (which < 2) {
+      const float a = memory.norms[which][t] * (shared_keys ? 1 : up.y);
+      memory.norms[which][t] = a, memory.of_own[which][t] = a * sum;
+    }
+  }
+  __syncthreads();
+  const auto put_own = [&](int which, const SplitRows& rows, const Slice<kTokenTiles>& dx, const Rows& to,
+                           KeyTile& tile) {
+    if (to.data)
+      put_keys(rows, row, dx, memory.norms[which], memory.of_own[which], shared_keys ? 1 : up.x,
+               shared_keys || to.dtype == DType::f16, tile);
+  };
+  forget(row);
+  put_own(0, memory.q, dq, back.dq, memory.dq);
+  put_own(1, memory.k, dk, back.dk, memory.dk);
+  __syncthreads();
+  if (warp == 0) token_gate_gradients(back, memory, head, range, up, gate.rate, gate.bias, parts);
+  store_keys<kThreads>(call, back.dq, head, range, memory.dq, own.Kt);
+  store_keys<kThreads>(call, back.dk, head, range, memory.dk, own.Qh);
+}
+
+}  // namespace fla::cuda_backward
