@@ -110,8 +110,18 @@ struct TokenGate {
   }
 };
 
+/// What makes a decay of a raw gate, of the thread's channel: the constructor issues the loads.
+struct ChannelGate {
+  float rate, bias;
+
+  __device__ ChannelGate(const RecurrenceCall& call, int head, const TokenRange&)
+      : rate(gate_rate(call, head)), bias(gate_bias(call, head, static_cast<int>(threadIdx.x) % kHead)) {}
+};
+
 template <int tiles, Inputs inputs>
 struct Keys {
+  template <bool by_channel>
+  using Gates = std::conditional_t<by_channel, ChannelGate, TokenGate>;
   static constexpr int kThreads = kBlockThreads * kTokenTiles / tiles;
 
   Packed<tiles> q, k;  ///< normalized; without scale
@@ -131,6 +141,7 @@ struct Keys {
       : channel(static_cast<int>(threadIdx.x) / 32 % (kHead / 16) * 16),
         first(static_cast<int>(threadIdx.x) / kBlockThreads * (8 * tiles)) {
     const int key_head = head / call.group;
+    const Gates<by_channel> own_gates(call, head, range);
     if constexpr (by_channel) {
       if (is_16_bit(dtype_of<inputs>(call.g))) copy_input<kThreads>(call.g, head, 0, call.K, range, raw);
     }
@@ -140,13 +151,13 @@ struct Keys {
     more();
     __pipeline_commit();
     if constexpr (!by_channel) {
-      if (threadIdx.x < kTokens) gates.tokens[threadIdx.x] = TokenGate(call, head, range).sum(call);
+      if (threadIdx.x < kTokens) gates.tokens[threadIdx.x] = own_gates.sum(call);
     }
     __pipeline_wait_prior(1);
     __syncthreads();
     find_norms(call, memory, norms);
     if constexpr (by_channel) {
-      sum_gates(call, head, range, raw, gates);
+      sum_gates(call, head, range, raw, own_gates, gates);
       __syncthreads();
       take_gates(gates);
     } else {
@@ -304,11 +315,11 @@ struct Keys {
  private:
   /// Gates that have a number a channel.
   __device__ static void sum_gates(const RecurrenceCall& call, int head, const TokenRange& range,
-                                   const PlainRows& raw, GateMemory& memory) {
+                                   const PlainRows& raw, const ChannelGate& gate, GateMemory& memory) {
     constexpr int kAtOnce = 4;
     const ChannelPart<kThreads> own;
     const RawGates<inputs> gates(call, head, range, raw, own);
-    const float rate = gate_rate(call, head), offset = gate_bias(call, head, own.channel);
+    const float rate = gate.rate, offset = gate.bias;
     float* const to = memory.G + own.first * kSliceRow + own.channel;
     float sum = 0, before = 0, most = 0;  // before: that of the tokens before the last 16
     const auto sum_all = [&](auto&& decays) {

@@ -304,8 +304,9 @@ __device__ void merge(PrepareMemory& memory, int base, int column) {
   }
 }
 
-/// Solves for T. Two warps are enough.
-__device__ inline void solve(PrepareMemory& memory) {
+/// Solves for T, by two warps; the others do meanwhile(0), and meanwhile(1) after a barrier of all.
+template <class Meanwhile>
+__device__ void solve(PrepareMemory& memory, Meanwhile&& meanwhile) {
   const int warp = threadIdx.x / 32;
   if (warp < 2) {
     const int block = threadIdx.x / 16, j = threadIdx.x % 16;
@@ -325,9 +326,14 @@ __device__ inline void solve(PrepareMemory& memory) {
       memory.T.at[PairTile::index(16 * block + i, 16 * block + j)] =
           static_cast<std::uint16_t>(pack_f16(x[i], 0));
     }
+  } else {
+    meanwhile(0);
   }
   __syncthreads();
-  if (warp < 2) merge<16>(memory, 32 * warp, 32 * warp);
+  if (warp < 2)
+    merge<16>(memory, 32 * warp, 32 * warp);
+  else
+    meanwhile(1);
   __syncthreads();
   if (warp < 2) merge<32>(memory, 0, 16 * warp);
 }
@@ -344,10 +350,10 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   if (chunk.count == 0) return;
   ChunkMemory& to = workspace.chunks[blockIdx.x];
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
-  if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
   const WholeKeys<inputs> keys(std::bool_constant<by_channel>{}, call, chunk.head, chunk.range(), memory.keys,
                                memory.raw_gates, memory.gates, memory.norms,
                                [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
+  if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
   __syncthreads();
   for (int i = threadIdx.x; i < 4 * kTokens * kTokens / 8; i += kBlockThreads)
     *reinterpret_cast<uint4*>(memory.M.at + 8 * i) = {0, 0, 0, 0};  // M, N, L and T
@@ -361,11 +367,19 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     find_pairs_by_levels(keys, memory);
   }
   __syncthreads();
-  solve(memory);
+  const auto front = keys.template decays_from_front<true>(), Q = keys.q * front;
+  put(keys.k * front, memory.results.Kt, keys.channel);
+  solve(memory, [&](int turn) {
+    constexpr int kOthers = kBlockThreads - 64;
+    const int thread = static_cast<int>(threadIdx.x) - 64;
+    if (turn == 0) {
+      store_tile<kOthers>(memory.M, to.M, thread);
+      store_tile<kOthers>(memory.N, to.N, thread);
+    } else {
+      store_tile<kOthers>(memory.results.Kt, to.Kt, thread);
+    }
+  });
   __syncthreads();
-
-  const auto front = keys.template decays_from_front<true>(), K = keys.k * front;
-  put(K, memory.results.Kt, keys.channel);
   {
     Slice<kTokenTiles> x = {};
     const auto Kr = keys.k * keys.decays_to_back();
@@ -379,7 +393,9 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   for (int n = 0; n < kTokenTiles; ++n) {
     const float2 beta = pair_of_tokens(memory.beta, n);
 #pragma unroll
-    for (int r = 0; r < 2; ++r) written.at[n][r] = multiply_f16(K.at[n][r], pack_f16(beta.x, beta.y));
+    for (int r = 0; r < 2; ++r)
+      written.at[n][r] =
+          multiply_f16(word_of(memory.results.Kt, keys.channel, 0, n, r), pack_f16(beta.x, beta.y));
   }
   Slice<kTokenTiles> w = {}, y = {};
   multiply<4, Triangle::from_step>(
@@ -388,7 +404,6 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   const auto W = packed(w);  // T2 K~
   multiply<4, Triangle::from_step>(
       y, [&](int s) { return W.left(s); }, [&](int k, int n) { return right_of_transposed(memory.M, k, n); });
-  const auto Q = keys.q * front;
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
@@ -408,11 +423,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     }
   }
   __syncthreads();
-  store_tile<kBlockThreads>(memory.results.Kt, to.Kt);
   store_tile<kBlockThreads>(memory.results.Qh, to.Qh);
   store_tile<kBlockThreads>(memory.results.Kh, to.Kh);
-  store_tile<kBlockThreads>(memory.M, to.M);
-  store_tile<kBlockThreads>(memory.N, to.N);
   store_tile<kBlockThreads>(memory.T, to.T);
 }
 

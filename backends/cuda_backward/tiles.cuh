@@ -274,11 +274,13 @@ __device__ void clear_rows(SplitTile<rows>& tile, int first) {
 
 /// A tile to the workspace.
 template <int threads, int rows, int columns>
-__device__ void store_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to) {
+__device__ void store_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to,
+                           int thread = threadIdx.x) {
 #pragma unroll
-  for (int i = 0; i < rows * columns / 8 / threads; ++i) {
-    const int at = (i * threads + static_cast<int>(threadIdx.x)) * 8;
-    *reinterpret_cast<uint4*>(to.at + at) = *reinterpret_cast<const uint4*>(from.at + at);
+  for (int at = 0; at < rows * columns; at += threads * 8) {
+    const int own = at + thread * 8;
+    if (rows * columns % (threads * 8) == 0 || own < rows * columns)
+      *reinterpret_cast<uint4*>(to.at + own) = *reinterpret_cast<const uint4*>(from.at + own);
   }
 }
 

@@ -207,25 +207,30 @@ __device__ inline void token_pair_gradients(TokenGradientMemory& memory, const H
   end_all(d);
   __syncthreads();
   PairTile& to = of_M ? memory.dM : memory.dN;
+  const float factor[2] = {of_M ? 1 : -memory.beta[row + g], of_M ? 1 : -memory.beta[row + g + 8]},
+              G[2] = {memory.G[row + g], memory.G[row + g + 8]};
+  float sums[2] = {};
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int i = row + g + 8 * r, least = of_M ? i : i - 1;
-    const float factor = of_M ? 1 : -memory.beta[i], G = memory.G[i];
-    float sum = 0;
+  for (int n = 0; n < kTokenTiles; ++n) {
+    const int j = 8 * n + 2 * p;
+    const float2 earlier = pair_of_tokens(memory.G, n);
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
-      const int j = 8 * n + 2 * p;
-      const float2 earlier = pair_of_tokens(memory.G, n);
+    for (int r = 0; r < 2; ++r) {
+      const int i = row + g + 8 * r, least = of_M ? i : i - 1;
       if (!of_M) {
         const float2 own = unpack_f16(N.at[r][n]);
-        sum += own.x * d[n][2 * r] + own.y * d[n][2 * r + 1];
+        sums[r] += own.x * d[n][2 * r] + own.y * d[n][2 * r + 1];
       }
-      to.pair(i, j) = pack_f16(j > least ? 0 : factor * exp2_decay(G - earlier.x) * d[n][2 * r],
-                               j + 1 > least ? 0 : factor * exp2_decay(G - earlier.y) * d[n][2 * r + 1]);
+      to.pair(i, j) =
+          pack_f16(j > least ? 0 : factor[r] * exp2_decay(G[r] - earlier.x) * d[n][2 * r],
+                   j + 1 > least ? 0 : factor[r] * exp2_decay(G[r] - earlier.y) * d[n][2 * r + 1]);
     }
-    if (of_M) continue;
-    sum = reduce<4>(sum);
-    if (p == 0) memory.beta_pairs[i] = sum;
+  }
+  if (of_M) return;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float sum = reduce<4>(sums[r]);
+    if (p == 0) memory.beta_pairs[row + g + 8 * r] = sum;
   }
 }
 
@@ -234,8 +239,10 @@ __device__ inline void token_pair_gradients(TokenGradientMemory& memory, const H
 __device__ inline void put_keys(const SplitRows& own, int channel, const Slice<kTokenTiles>& dy,
                                 const float (&a)[kTokens], const float (&b)[kTokens], float up, bool narrow,
                                 KeyTile& tile) {
+  float2 of_dy, of_y;  // of tile n
   with_columns(own, channel, [&](int n, int r, std::uint32_t word) {
-    const float2 y = unpack_f16(word), of_dy = pair_of_tokens(a, n), of_y = pair_of_tokens(b, n);
+    if (r == 0) of_dy = pair_of_tokens(a, n), of_y = pair_of_tokens(b, n);
+    const float2 y = unpack_f16(word);
     const float x0 = (of_dy.x * dy[n][2 * r] - of_y.x * y.x) * up,
                 x1 = (of_dy.y * dy[n][2 * r + 1] - of_y.y * y.y) * up;
     word_of(tile, channel, 0, n, r) = narrow ? pack_f16(x0, x1) : pack_bf16(x0, x1);
