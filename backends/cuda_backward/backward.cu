@@ -4,6 +4,7 @@
 #include "backends/cuda_backward/prepare.cuh"
 #include "backends/cuda_backward/scales.cuh"
 #include "backends/cuda_backward/token_gradients.cuh"
+#include "backends/cuda_backward/token_prepare.cuh"
 #include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/recurrence/cuda/backward/rows.cuh"
 #include "fla/ops/recurrence/cuda/host_indices.cuh"
@@ -30,14 +31,17 @@ class Launches {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
     launch<clear<kBlockThreads>>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
                                  memory_.largest, 2 * heads);
-    launch<prepare<by_channel, inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
+    if constexpr (by_channel)
+      launch<prepare<inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
+    else
+      launch<token_prepare<inputs>, sizeof(TokenPrepareMemory)>(chunks + heads, kBlockThreads, back_,
+                                                                memory_);
     launch<carry, sizeof(CarryMemory<Direction::back>)>(2 * heads * (call_.V / kCarryValues), kCarryThreads,
                                                         back_, memory_);
     if constexpr (by_channel)
       launch<gradients<inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     else
-      launch<token_gradients<inputs>, sizeof(TokenGradientMemory)>(chunks, kTokenGradientThreads, back_,
-                                                                   memory_);
+      launch<token_gradients<inputs>, sizeof(TokenGradientMemory)>(chunks, kBlockThreads, back_, memory_);
     if (call_.group > 1)
       launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_);
     if (back_.dA_log.data || back_.ddt_bias.data)

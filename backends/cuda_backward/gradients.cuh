@@ -693,16 +693,15 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   const TokenRange range = chunk.range();
   const Largest largest(call, workspace, chunk.n, head);
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
-  HalfKeys<inputs> keys(std::true_type{}, call, head, range, memory.keys, memory.raw_gates, memory.gates,
-                        memory.norms, [&] {
-                          copy_tile<kGradientThreads>(own.S, memory.S, call.V);
-                          copy_tile<kGradientThreads>(own.dS, memory.dS, call.V);
-                          copy_tile<kGradientThreads>(own.M, memory.M);
-                          copy_tile<kGradientThreads>(own.N, memory.N);
-                          copy_tile<kGradientThreads>(own.T, memory.T);
-                          copy_input<kGradientThreads>(call.v, head, 0, call.V, range, memory.V);
-                          copy_input<kGradientThreads>(back.do_, head, 0, call.V, range, memory.E);
-                        });
+  HalfKeys<inputs> keys(call, head, range, memory.keys, memory.raw_gates, memory.gates, memory.norms, [&] {
+    copy_tile<kGradientThreads>(own.S, memory.S, call.V);
+    copy_tile<kGradientThreads>(own.dS, memory.dS, call.V);
+    copy_tile<kGradientThreads>(own.M, memory.M);
+    copy_tile<kGradientThreads>(own.N, memory.N);
+    copy_tile<kGradientThreads>(own.T, memory.T);
+    copy_input<kGradientThreads>(call.v, head, 0, call.V, range, memory.V);
+    copy_input<kGradientThreads>(back.do_, head, 0, call.V, range, memory.E);
+  });
   __syncthreads();  // the gates' memory becomes that of K and Kr
   put(keys.k * keys.template decays_from_front<false>(), memory.K, keys.channel, keys.first);
   put(keys.k * keys.decays_to_back(), memory.Kr, keys.channel, keys.first);

@@ -16,10 +16,6 @@
 /// range, and sums of such products stay in that of f32. Up to 8 bits f16 is enough, and is better.
 namespace fla::cuda_backward {
 
-/// Log2-decays below this count as this: 2^-200 is 0 in f32, and sums over a chunk keep their small terms
-/// beside it.
-inline constexpr float kStrongest = -200;
-
 /// Floats from one token to the next in tiles of f32, which are written by channels and read by slices, or
 /// the other way round.
 inline constexpr int kSliceRow = kHead + 4;
@@ -42,7 +38,6 @@ struct ChannelPart {
 struct GateMemory {
   FloatTile G;                           ///< sums of log2-decays within a part of the tokens (ChannelPart)
   float totals[4][kHead];                ///< of the parts
-  float tokens[kTokens];                 ///< gates that have a number a token: their sums within 32 tokens
   alignas(16) std::uint8_t amounts[16];  ///< of the warps' channels
 };
 using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
@@ -79,49 +74,16 @@ struct RawGates {
   }
 };
 
-/// The gate of the thread's token, of gates that have a number a token: the constructor issues the loads.
-struct TokenGate {
-  float rate, bias, raw = 0;
-  bool there;
-
-  __device__ TokenGate(const RecurrenceCall& call, int head, const TokenRange& range)
-      : rate(gate_rate(call, head)),
-        bias(gate_bias(call, head, 0)),
-        there(static_cast<int>(threadIdx.x) < range.count) {
-    const Rows& rows = call.g;
-    if (there)
-      raw = load(rows.data, rows.dtype,
-                 range.batch * rows.batch + (range.first + static_cast<int>(threadIdx.x)) * rows.token +
-                     head * rows.head);
-  }
-  /// The sum of log2-decays of the token and of those before it in its 32. All threads of a warp call this.
-  __device__ float sum(const RecurrenceCall& call) const {
-    const int lane = threadIdx.x % 32;
-    const float biases[1] = {bias};
-    float x[1] = {raw};
-    log2_decays(call, rate, biases, x);
-    float sum = !there ? 0 : x[0] < kStrongest ? kStrongest : x[0];
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-      const float before = __shfl_sync(~0u, sum, lane - step);
-      if (lane >= step) sum += before;
-    }
-    return sum;
-  }
-};
-
 /// What makes a decay of a raw gate, of the thread's channel: the constructor issues the loads.
 struct ChannelGate {
   float rate, bias;
 
-  __device__ ChannelGate(const RecurrenceCall& call, int head, const TokenRange&)
+  __device__ ChannelGate(const RecurrenceCall& call, int head)
       : rate(gate_rate(call, head)), bias(gate_bias(call, head, static_cast<int>(threadIdx.x) % kHead)) {}
 };
 
 template <int tiles, Inputs inputs>
 struct Keys {
-  template <bool by_channel>
-  using Gates = std::conditional_t<by_channel, ChannelGate, TokenGate>;
   static constexpr int kThreads = kBlockThreads * kTokenTiles / tiles;
 
   Packed<tiles> q, k;  ///< normalized; without scale
@@ -131,39 +93,27 @@ struct Keys {
   int channel, first;            ///< the warp's first channel and token
   Amount amount = Amount::much;  ///< of the whole chunk
 
-  /// All threads of a block call this. `raw` gets the raw gates, if they have 16 bits and one number per
-  /// channel, and keeps them; the other memory is free after the next barrier. more() issues further copies
-  /// while q and k arrive.
-  template <bool by_channel, class More>
-  __device__ Keys(std::bool_constant<by_channel>, const RecurrenceCall& call, int head,
-                  const TokenRange& range, KeyMemory& memory, PlainRows& raw, GateMemory& gates,
-                  KeyNorms& norms, More&& more)
+  /// All threads of a block call this. `raw` gets the raw gates, if they have 16 bits, and keeps them; the
+  /// other memory is free after the next barrier. more() issues further copies while q and k arrive.
+  template <class More>
+  __device__ Keys(const RecurrenceCall& call, int head, const TokenRange& range, KeyMemory& memory,
+                  PlainRows& raw, GateMemory& gates, KeyNorms& norms, More&& more)
       : channel(static_cast<int>(threadIdx.x) / 32 % (kHead / 16) * 16),
         first(static_cast<int>(threadIdx.x) / kBlockThreads * (8 * tiles)) {
     const int key_head = head / call.group;
-    const Gates<by_channel> own_gates(call, head, range);
-    if constexpr (by_channel) {
-      if (is_16_bit(dtype_of<inputs>(call.g))) copy_input<kThreads>(call.g, head, 0, call.K, range, raw);
-    }
+    const ChannelGate gate(call, head);
+    if (is_16_bit(dtype_of<inputs>(call.g))) copy_input<kThreads>(call.g, head, 0, call.K, range, raw);
     copy_input<kThreads>(call.q, key_head, 0, call.K, range, memory.q);
     copy_input<kThreads>(call.k, key_head, 0, call.K, range, memory.k);
     __pipeline_commit();
     more();
     __pipeline_commit();
-    if constexpr (!by_channel) {
-      if (threadIdx.x < kTokens) gates.tokens[threadIdx.x] = own_gates.sum(call);
-    }
     __pipeline_wait_prior(1);
     __syncthreads();
     find_norms(call, memory, norms);
-    if constexpr (by_channel) {
-      sum_gates(call, head, range, raw, own_gates, gates);
-      __syncthreads();
-      take_gates(gates);
-    } else {
-      take_token_gates(gates);
-      __syncthreads();
-    }
+    sum_gates(call, head, range, raw, gate, gates);
+    __syncthreads();
+    take_gates(gates);
     q = take(memory.q, norms[0], dtype_of<inputs>(call.q));
     k = take(memory.k, norms[1], dtype_of<inputs>(call.k));
   }
@@ -224,17 +174,6 @@ struct Keys {
       }
     }
     return factors;
-  }
-
-  /// The sums of gates that have a number a token, for all warps.
-  __device__ void put_sums(float (&sums)[kTokens]) const {
-    const int lane = threadIdx.x % 32;
-    if (channel != 0 || lane >= 4) return;
-#pragma unroll
-    for (int n = 0; n < tiles; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) sums[first + 8 * n + 2 * lane + i] = G[n][i];
-    }
   }
 
   /// 2^G of the first token, of channels g and g + 8.
@@ -390,19 +329,6 @@ struct Keys {
           G[n][2 * r + i] =
               before[8 * n / Part::kOwn] + memory.G[(first + 8 * n + 2 * p + i) * kSliceRow + c];
       }
-    }
-  }
-
-  __device__ void take_token_gates(const GateMemory& memory) {
-    const int p = threadIdx.x % 4;
-    middle[0] = middle[1] = memory.tokens[kTokens / 2 - 1];
-    last[0] = last[1] = middle[0] + memory.tokens[kTokens - 1];
-#pragma unroll
-    for (int n = 0; n < tiles; ++n) {
-      const int t = first + 8 * n + 2 * p;
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-        G[n][i] = G[n][i + 2] = memory.tokens[t + i] + (t >= kTokens / 2 ? middle[0] : 0);
     }
   }
 

@@ -2,8 +2,9 @@
 
 #include "backends/cuda_backward/keys.cuh"
 #include "backends/cuda_backward/scales.cuh"
+#include "backends/cuda_backward/solve.cuh"
 
-/// The operators of one chunk and value head (workspace.cuh).
+/// The operators of one chunk and value head whose gates have a number a channel (workspace.cuh).
 ///
 ///     by channels   a warp has 16: k and q with the decays of every level; T2 against Kr, K~ and Q~
 ///     pairs         a warp has a part of M and N, over all channels, a level or two at a time:
@@ -13,11 +14,6 @@
 ///       16   | 16   | d    |                     16   4 warps, 16 x 16 of M or of N
 ///       32   | 32     32   | d    |              d    8 x 8 of level 8, and two of levels 4, 2, 1
 ///       48   | 32     32   | 16   | d    |            and the diagonal: rows of q above rows of k
-///
-///     with a gate a token, decays are factors of whole pairs: a warp has 16 rows of M or of N
-///
-///     T             (I + diag(beta) N)^-1: 16 x 16 by substitution, a lane a column, in f32;
-///                   then -T22 L21 T11, of 16 and of 32
 namespace fla::cuda_backward {
 
 template <Inputs inputs>
@@ -47,19 +43,9 @@ struct PrepareMemory {
     };
     PlainRows raw_gates;
   };
-  struct {
-    alignas(16) float at[16][20], pad[4];
-  } diagonal[4];  ///< L's blocks of 16, each in other banks
+  Diagonal diagonal;
   alignas(8) float beta[kTokens];
-  float G[kTokens];  ///< sums of log2-decays, of gates that have a number a token
   KeyNorms norms;
-
-  /// Numbers [i][j] and [i][j + 1].
-  __device__ void put_M(int i, int j, float x, float y) { M.pair(i, j) = pack_f16(x, y); }
-  __device__ void put_N(int i, int j, float x, float y) {
-    N.pair(i, j) = pack_f16(x, y);
-    L.pair(i, j) = pack_f16(weighted(beta[i], x), weighted(beta[i], y));
-  }
 };
 
 /// k and q with the decays of a level: decays(n, f) has those of tile n.
@@ -95,9 +81,9 @@ __device__ inline void pairs_of_16(PrepareMemory& memory, int place, bool of_M, 
     for (int r = 0; r < 2; ++r) {
       const int row = i + g + 8 * r, column = j + 8 * n + 2 * p;
       if (of_M)
-        memory.put_M(row, column, d[n][2 * r], d[n][2 * r + 1]);
+        put_M(memory, row, column, d[n][2 * r], d[n][2 * r + 1]);
       else
-        memory.put_N(row, column, d[n][2 * r], d[n][2 * r + 1]);
+        put_N(memory, row, column, d[n][2 * r], d[n][2 * r + 1]);
     }
   }
 }
@@ -114,8 +100,8 @@ __device__ inline void pairs_of_8(const PrepareMemory& memory, int place, int i,
 }
 __device__ inline void put_8(PrepareMemory& memory, int i, int j, const Fragment& d) {
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  memory.put_M(i + g, j + 2 * p, d[0], d[1]);
-  memory.put_N(i + g, j + 2 * p, d[2], d[3]);
+  put_M(memory, i + g, j + 2 * p, d[0], d[1]);
+  put_N(memory, i + g, j + 2 * p, d[2], d[3]);
 #pragma unroll
   for (int e = 0; e < 2; ++e)
     memory.diagonal[i / 16].at[i % 16 + g][j % 16 + 2 * p + e] = weighted(memory.beta[i + g], d[2 + e]);
@@ -170,16 +156,6 @@ __device__ void find_pairs_by_levels(const Keys& keys, PrepareMemory& memory) {
 #pragma unroll 1
   for (int half = 1; half >= 0; --half) add_level(memory, half, 1 - half, 8 * warp, own);
   put_8(memory, 8 * warp, 8 * warp, own);
-}
-
-/// Numbers [i][j] and [i][j + 1] of M or N, from a block that may be on the diagonal.
-__device__ inline void put_pairs(PrepareMemory& memory, bool of_M, int i, int j, float x, float y) {
-  x = i > j || (of_M && i == j) ? x : 0, y = i > j + 1 || (of_M && i == j + 1) ? y : 0;
-  if (of_M) return memory.put_M(i, j, x, y);
-  memory.put_N(i, j, x, y);
-  if (i / 16 != j / 16) return;
-  memory.diagonal[i / 16].at[i % 16][j % 16] = weighted(memory.beta[i], x);
-  memory.diagonal[i / 16].at[i % 16][j % 16 + 1] = weighted(memory.beta[i], y);
 }
 
 /// Decays of a range that the format holds (keys.cuh). A warp has 16 rows of M or of N.
@@ -237,109 +213,8 @@ __device__ void find_close_pairs(const Keys& keys, PrepareMemory& memory) {
   }
 }
 
-/// Gates that have a number a token: a warp has 16 rows of M or of N.
-template <class Keys>
-__device__ void find_whole_pairs(const Keys& keys, PrepareMemory& memory) {
-  const auto& [q, k] = memory.levels[0];
-  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  const int first = warp / 2 * 16;
-  const bool of_M = warp % 2 == 0;
-  put(keys.q, memory.levels[0].q, keys.channel);
-  put(keys.k, memory.levels[0].k, keys.channel);
-  keys.put_sums(memory.G);
-  __syncthreads();
-  Slice<kTokenTiles> d = {};
-#pragma unroll 2
-  for (int c = 0; c < kHead; c += 16) {
-    const uint4 a = left_of_transposed(of_M ? q : k, first, c);
-#pragma unroll
-    for (int n = 0; n < kTokenTiles; n += 2) {
-      if (8 * n <= first) multiply(d[n], d[n + 1], a, right(k, c, 8 * n));
-    }
-  }
-#pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-    if (8 * n >= first + 16) continue;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int i = first + g + 8 * r, j = 8 * n + 2 * p;
-      // Above the diagonal decays may be infinite; put_pairs leaves those out.
-      put_pairs(memory, of_M, i, j, exp2_decay(memory.G[i] - memory.G[j]) * d[n][2 * r],
-                exp2_decay(memory.G[i] - memory.G[j + 1]) * d[n][2 * r + 1]);
-    }
-  }
-}
-
-/// -x, as f16, to [row][column ..] of a tile.
-__device__ inline void put_negative(PairTile& tile, int row, int column, const Fragment& x) {
-  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) tile.pair(row + g + 8 * r, column + 2 * p) = pack_f16(-x[2 * r], -x[2 * r + 1]);
-}
-
-/// T's rows size .. 2 size - 1 from `base` on, 16 columns of them: T21 = -T22 (L21 T11). The transpose of L21
-/// T11, as it comes out of the tensor core, is a right operand.
-template <int size>
-__device__ void merge(PrepareMemory& memory, int base, int column) {
-  constexpr int kTiles = size / 8;
-  Fragment x[kTiles] = {};
-#pragma unroll
-  for (int k = base; k < base + size; k += 16) {
-    const uint4 a = left_of_transposed(memory.T, column, k);
-#pragma unroll
-    for (int n = 0; n < kTiles; n += 2)
-      multiply(x[n], x[n + 1], a, right_of_transposed(memory.L, k, base + size + 8 * n));
-  }
-#pragma unroll
-  for (int row = 0; row < size; row += 16) {
-    Fragment y[2] = {};
-#pragma unroll
-    for (int n = 0; n < kTiles; n += 2) {
-      const uint4 b{pack_f16(x[n][0], x[n][1]), pack_f16(x[n + 1][0], x[n + 1][1]),
-                    pack_f16(x[n][2], x[n][3]), pack_f16(x[n + 1][2], x[n + 1][3])};
-      multiply(y[0], y[1], left(memory.T, base + size + row, base + size + 8 * n), b);
-    }
-    put_negative(memory.T, base + size + row, column, y[0]);
-    put_negative(memory.T, base + size + row, column + 8, y[1]);
-  }
-}
-
-/// Solves for T, by two warps; the others do meanwhile(0), and meanwhile(1) after a barrier of all.
-template <class Meanwhile>
-__device__ void solve(PrepareMemory& memory, Meanwhile&& meanwhile) {
-  const int warp = threadIdx.x / 32;
-  if (warp < 2) {
-    const int block = threadIdx.x / 16, j = threadIdx.x % 16;
-    float x[16];
-#pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      float sums[2] = {i == j ? 1.0f : 0.0f, 0};
-#pragma unroll
-      for (int m = 0; m < i; m += 4) {
-        const float4 row = *reinterpret_cast<const float4*>(memory.diagonal[block].at[i] + m);
-        sums[0] -= row.x * x[m];
-        if (m + 1 < i) sums[1] -= row.y * x[m + 1];
-        if (m + 2 < i) sums[0] -= row.z * x[m + 2];
-        if (m + 3 < i) sums[1] -= row.w * x[m + 3];
-      }
-      x[i] = sums[0] + sums[1];
-      memory.T.at[PairTile::index(16 * block + i, 16 * block + j)] =
-          static_cast<std::uint16_t>(pack_f16(x[i], 0));
-    }
-  } else {
-    meanwhile(0);
-  }
-  __syncthreads();
-  if (warp < 2)
-    merge<16>(memory, 32 * warp, 32 * warp);
-  else
-    meanwhile(1);
-  __syncthreads();
-  if (warp < 2) merge<32>(memory, 0, 16 * warp);
-}
-
 /// Makes the operators, and finds the largest values that choose the scales (scales.cuh).
-template <bool by_channel, Inputs inputs>
+template <Inputs inputs>
 __global__ void __launch_bounds__(kBlockThreads, 2)
     prepare(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
@@ -350,16 +225,13 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   if (chunk.count == 0) return;
   ChunkMemory& to = workspace.chunks[blockIdx.x];
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
-  const WholeKeys<inputs> keys(std::bool_constant<by_channel>{}, call, chunk.head, chunk.range(), memory.keys,
-                               memory.raw_gates, memory.gates, memory.norms,
-                               [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
+  const WholeKeys<inputs> keys(call, chunk.head, chunk.range(), memory.keys, memory.raw_gates, memory.gates,
+                               memory.norms, [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
   if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
   __syncthreads();
   for (int i = threadIdx.x; i < 4 * kTokens * kTokens / 8; i += kBlockThreads)
     *reinterpret_cast<uint4*>(memory.M.at + 8 * i) = {0, 0, 0, 0};  // M, N, L and T
-  if constexpr (!by_channel) {
-    find_whole_pairs(keys, memory);
-  } else if (keys.amount == Amount::little) {
+  if (keys.amount == Amount::little) {
     find_close_pairs<false>(keys, memory);
   } else if (keys.amount == Amount::some) {
     find_close_pairs<true>(keys, memory);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "backends/cuda_backward/keys.cuh"
 #include "backends/cuda_backward/outputs.cuh"
+#include "backends/cuda_backward/token_rows.cuh"
 
 /// The gradients of one chunk and value head whose gates have a number a token (workspace.cuh). Decays are
 /// factors of tokens and of pairs, so q and k need nothing but their norms to be operands, and what a block
@@ -15,8 +15,6 @@
 /// the chunk leaves. With s_q, s_k the sums over channels of q dq and k dk, and s_r of what dk gets where k
 /// reads (gradients.cuh calls that a, and where k writes b), the terms of dg are s_q + s_r - (s_k - s_r).
 namespace fla::cuda_backward {
-
-inline constexpr int kTokenGradientThreads = 256;
 
 struct alignas(1024) TokenGradientMemory {
   StateTile state;
@@ -63,43 +61,13 @@ struct alignas(1024) TokenGradientMemory {
 };
 static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
 
-/// A thread's pieces of rows that it copied itself by copy_input: 16 threads have a row.
-template <class Body>
-__device__ void with_own_pieces(SplitRows& rows, Body&& body) {
-  constexpr int kPieces = kHead / 8, kStep = kTokenGradientThreads / kPieces;
-  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
-#pragma unroll
-  for (int t = 0; t < kTokens; t += kStep)
-    body(first + t, *reinterpret_cast<uint4*>(rows.piece(first + t, c)));
-}
-template <class Change>
-__device__ void change_words(uint4& words, Change&& change) {
-  words = {change(words.x), change(words.y), change(words.z), change(words.w)};
-}
-/// Rows with norm 1 in f16, in place.
-__device__ inline void normalize_own(SplitRows& rows, DType dtype, float (&norms)[kTokens]) {
-  with_own_pieces(rows, [&](int t, uint4& words) {
-    float2 sums{};
-    for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
-      const float2 x = unpack(word, dtype);
-      sums.x += x.x * x.x, sums.y += x.y * x.y;
-    }
-    const float norm = rsqrtf(reduce<16>(sums.x + sums.y) + 1e-6f);
-    change_words(words, [&](std::uint32_t word) {
-      const float2 x = unpack(word, dtype);
-      return pack_f16(norm * x.x, norm * x.y);
-    });
-    if (threadIdx.x % 16 == 0) norms[t] = norm;
-  });
-}
-
 /// A state's 16-byte pieces, half of the channels after the other: a thread has the same ones of every state.
 struct StatePieces {
-  static constexpr int kCount = 2 * kHead * StateTile::kRow / 8 / kTokenGradientThreads;
+  static constexpr int kCount = 2 * kHead * StateTile::kRow / 8 / kBlockThreads;
   int rows;  ///< what lies behind them is zeros
 
   __device__ int at(int i) const {
-    return (i % (kCount / 2) * kTokenGradientThreads + static_cast<int>(threadIdx.x)) * 8;
+    return (i % (kCount / 2) * kBlockThreads + static_cast<int>(threadIdx.x)) * 8;
   }
   __device__ bool there(int i) const { return at(i) < rows * StateTile::kRow; }
   template <class State>
@@ -137,32 +105,6 @@ struct StatePieces {
   }
 };
 
-/// d = A B, or d += A B, of a warpgroup, over `count` of k: left(k) and right(k) are operands from there on.
-template <bool add, class Left, class Right>
-__device__ void begin_all(Slice<kTokenTiles>& d, int count, Left&& left, Right&& right) {
-  keep(d);
-  begin_products();
-  add_product<add>(d, left(0), right(0));
-#pragma unroll
-  for (int k = 16; k < count; k += 16) add_product(d, left(k), right(k));
-  end_products();
-}
-__device__ inline void end_all(Slice<kTokenTiles>& d) {
-  wait_for_products<0>();
-  keep(d);
-}
-
-/// Calls body(n, r, x) for the warp's 16 columns of rows: two tokens of channel `channel` + g + 8 r.
-template <class Body>
-__device__ void with_columns(const SplitRows& rows, int channel, Body&& body) {
-#pragma unroll
-  for (int s = 0; s < kTokenTiles / 2; ++s) {
-    const uint4 words = left_of_transposed(rows, channel, 16 * s);
-    const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) body(2 * s + i / 2, i % 2, word[i]);
-  }
-}
 /// The warp's part of x^T dx, for every token.
 __device__ inline void put_products(const SplitRows& rows, int channel, const Slice<kTokenTiles>& dx,
                                     float* to) {
@@ -289,10 +231,9 @@ __device__ inline void token_gate_gradients(const BackwardCall& back, const Toke
 }
 
 template <Inputs inputs>
-__global__ void __launch_bounds__(kTokenGradientThreads, 2)
+__global__ void __launch_bounds__(kBlockThreads, 2)
     token_gradients(const __grid_constant__ BackwardCall back,
                     const __grid_constant__ BackwardMemory workspace) {
-  constexpr int kThreads = kTokenGradientThreads;
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<TokenGradientMemory*>(shared);
   const RecurrenceCall& call = back.call;
@@ -308,14 +249,14 @@ __global__ void __launch_bounds__(kTokenGradientThreads, 2)
   const TokenGate gate(call, head, range);  // the first loads: the sums are needed soonest
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
   const Largest largest(call, workspace, chunk.n, head);
-  copy_input<kThreads>(call.k, key_head, 0, call.K, range, memory.k);
-  copy_input<kThreads>(back.do_, head, 0, call.V, range, memory.E);
-  copy_input<kThreads>(call.v, head, 0, call.V, range, memory.V);
+  copy_input<kBlockThreads>(call.k, key_head, 0, call.K, range, memory.k);
+  copy_input<kBlockThreads>(back.do_, head, 0, call.V, range, memory.E);
+  copy_input<kBlockThreads>(call.v, head, 0, call.V, range, memory.V);
   __pipeline_commit();
   const StatePieces pieces{call.V};
   pieces.copy(own.S, memory.state);
-  copy_tile<kThreads>(own.T, memory.T);
-  copy_tile<kThreads>(own.M, memory.M);
+  copy_tile<kBlockThreads>(own.T, memory.T);
+  copy_tile<kBlockThreads>(own.M, memory.M);
   __pipeline_commit();
   uint4 next[StatePieces::kCount];  // dS', on its way while Z is made
   pieces.load(own.dS, next);
@@ -325,9 +266,9 @@ __global__ void __launch_bounds__(kTokenGradientThreads, 2)
   }
   __syncthreads();
   if (const int t = threadIdx.x; t < kTokens) {
-    const float middle = memory.gates[kTokens / 2 - 1], last = middle + memory.gates[kTokens - 1],
-                G = memory.gates[t] + (t >= kTokens / 2 ? middle : 0);
-    memory.G[t] = G, memory.front[t] = exp2_decay(G), memory.back[t] = exp2_decay(last - G);
+    const TokenSums sums(memory.gates);
+    memory.G[t] = sums.G;
+    memory.front[t] = exp2_decay(sums.G), memory.back[t] = exp2_decay(sums.last - sums.G);
     memory.beta[t] = beta.value(call);
   }
   const Scales scales(largest);
@@ -425,7 +366,7 @@ __global__ void __launch_bounds__(kTokenGradientThreads, 2)
     store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
           (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * beta_slope(call, beta));
   }
-  store_values<kThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, scales.gradients.up);
+  store_values<kBlockThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, scales.gradients.up);
   end_all(dk);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
@@ -449,7 +390,7 @@ __global__ void __launch_bounds__(kTokenGradientThreads, 2)
     for (int i = 0; i < 4; ++i) dk[n][i] += W[n][i];
   }
   __syncthreads();  // dY has been read
-  copy_input<kThreads>(call.q, key_head, 0, call.K, range, memory.q);
+  copy_input<kBlockThreads>(call.q, key_head, 0, call.K, range, memory.q);
   __pipeline_commit();
   forget(row);
   begin_all<false>(dq, kHead, state_of_channels,
@@ -496,8 +437,8 @@ __global__ void __launch_bounds__(kTokenGradientThreads, 2)
   put_own(1, memory.k, dk, back.dk, memory.dk);
   __syncthreads();
   if (warp == 0) token_gate_gradients(back, memory, head, range, up, gate.rate, gate.bias, parts);
-  store_keys<kThreads>(call, back.dq, head, range, memory.dq, own.Kt);
-  store_keys<kThreads>(call, back.dk, head, range, memory.dk, own.Qh);
+  store_keys<kBlockThreads>(call, back.dq, head, range, memory.dq, own.Kt);
+  store_keys<kBlockThreads>(call, back.dk, head, range, memory.dk, own.Qh);
 }
 
 }  // namespace fla::cuda_backward

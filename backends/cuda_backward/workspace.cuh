@@ -66,6 +66,10 @@ __device__ DType dtype_of(const Rows& rows) {
   return inputs == Inputs::bf16 ? DType::bf16 : rows.dtype;
 }
 
+/// Log2-decays below this count as this: 2^-200 is 0 in f32, and sums over a chunk keep their small terms
+/// beside it.
+inline constexpr float kStrongest = -200;
+
 /// The largest numbers become about 1/16: sums of f16 products then have room to grow by 2^20, and what is
 /// 2^-20 of the largest still counts.
 using Scale = cuda::Scale<4>;

@@ -1,0 +1,147 @@
+#pragma once
+
+#include "backends/cuda_backward/scales.cuh"
+#include "backends/cuda_backward/solve.cuh"
+#include "backends/cuda_backward/token_rows.cuh"
+
+/// The operators of one chunk and value head whose gates have a number a token (workspace.cuh). The decays of
+/// pairs are factors of whole pairs: a warpgroup makes M, the other one N; then a warp has 16 channels.
+namespace fla::cuda_backward {
+
+struct alignas(1024) TokenPrepareMemory {
+  union {
+    SplitRows q;
+    KeyTile Qh;
+  };
+  union {
+    SplitRows k;
+    KeyTile Kh;
+  };
+  KeyTile Kt;
+  PairTile M, N, L, T;
+  Diagonal diagonal;
+  alignas(8) float beta[kTokens];
+  alignas(8) float G[kTokens];      ///< sums of log2-decays
+  alignas(8) float front[kTokens];  ///< decays from the chunk's first token
+  alignas(8) float back[kTokens];   ///< to its last one
+  float gates[kTokens];             ///< sums of log2-decays within 32 tokens
+  KeyNorms norms;
+};
+
+/// M by the first warpgroup, N and L by the other one.
+__device__ inline void find_pairs(TokenPrepareMemory& memory) {
+  const bool of_M = warpgroup() == 0;
+  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4,
+            p = threadIdx.x % 4;
+  Slice<kTokenTiles> d;
+  const SplitRows& rows = of_M ? memory.q : memory.k;
+  begin_all<false>(
+      d, kHead, [&](int c) { return operand<false>(rows.halves[c / 64]).from(c % 64); },
+      [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); });
+  end_all(d);
+  const float G[2] = {memory.G[row], memory.G[row + 8]};
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    const float2 earlier = pair_of_tokens(memory.G, n);
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      // Above the diagonal decays may be infinite; put_pairs leaves those out.
+      put_pairs(memory, of_M, row + 8 * r, 8 * n + 2 * p, exp2_decay(G[r] - earlier.x) * d[n][2 * r],
+                exp2_decay(G[r] - earlier.y) * d[n][2 * r + 1]);
+  }
+}
+
+template <Inputs inputs>
+__global__ void __launch_bounds__(kBlockThreads, 2)
+    token_prepare(const __grid_constant__ BackwardCall back,
+                  const __grid_constant__ BackwardMemory workspace) {
+  extern __shared__ __align__(1024) char shared[];
+  auto& memory = *reinterpret_cast<TokenPrepareMemory*>(shared);
+  const RecurrenceCall& call = back.call;
+  if (blockIdx.x >= workspace.places * call.HV) return find_largest_of_states(back, workspace);
+  const ChunkOfBlock<kTokens> chunk(call, call.HV);
+  if (chunk.count == 0) return;
+  ChunkMemory& to = workspace.chunks[blockIdx.x];
+  const int head = chunk.head, key_head = head / call.group;
+  const TokenRange range = chunk.range();
+  const TokenGate gate(call, head, range);
+  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
+  copy_input<kBlockThreads>(call.k, key_head, 0, call.K, range, memory.k);
+  copy_input<kBlockThreads>(call.q, key_head, 0, call.K, range, memory.q);
+  __pipeline_commit();
+  find_largest_of_rows<inputs>(back, workspace, chunk);
+  clear_rows<kBlockThreads>(memory.T, 0);
+  if (threadIdx.x < kTokens) memory.gates[threadIdx.x] = gate.sum(call);
+  __syncthreads();
+  if (const int t = threadIdx.x; t < kTokens) {
+    const TokenSums sums(memory.gates);
+    memory.G[t] = sums.G, memory.beta[t] = beta.value(call);
+    memory.front[t] = exp2_decay(sums.G - sums.first), memory.back[t] = exp2_decay(sums.last - sums.G);
+  } else if (const int c = t - kTokens; c < kHead) {
+    to.factors[0][c] = exp2_decay(memory.gates[kTokens / 2 - 1] + memory.gates[kTokens - 1]);
+    to.factors[1][c] = exp2_decay(memory.gates[0]);
+  }
+  __pipeline_wait_prior(0);
+  normalize_own(memory.k, dtype_of<inputs>(call.k), memory.norms[1]);
+  normalize_own(memory.q, dtype_of<inputs>(call.q), memory.norms[0]);
+  show_to_products();
+  __syncthreads();
+  find_pairs(memory);
+  show_to_products();
+  __syncthreads();
+
+  const int row = static_cast<int>(threadIdx.x) / 32 * 16;
+  const auto scaled = [](std::uint32_t word, const float(&factors)[kTokens], int n) {
+    const float2 pair = pair_of_tokens(factors, n);
+    return multiply_f16(word, pack_f16(pair.x, pair.y));
+  };
+  Packed<kTokenTiles> Q, Kr;
+  with_columns(memory.q, row,
+               [&](int n, int r, std::uint32_t word) { Q.at[n][r] = scaled(word, memory.front, n); });
+  with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
+    Kr.at[n][r] = scaled(word, memory.back, n);
+    word_of(memory.Kt, row, 0, n, r) = scaled(word, memory.front, n);
+  });
+  solve(memory, [&](int turn) {
+    constexpr int kOthers = kBlockThreads - 64;
+    const int thread = static_cast<int>(threadIdx.x) - 64;
+    if (turn == 0) {
+      store_tile<kOthers>(memory.M, to.M, thread);
+      store_tile<kOthers>(memory.N, to.N, thread);
+    } else {
+      store_tile<kOthers>(memory.Kt, to.Kt, thread);
+    }
+  });
+  show_to_products();
+  __syncthreads();
+  {
+    Slice<kTokenTiles> x;
+    make_products(x, Kr, operand<true>(memory.T));
+    scale_tokens(x, memory.beta);
+    put(packed(x), memory.Kh, row);
+  }
+  Packed<kTokenTiles> written;
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) written.at[n][r] = scaled(word_of(memory.Kt, row, 0, n, r), memory.beta, n);
+  }
+  Slice<kTokenTiles> w, y;
+  make_products(w, written, operand<false>(memory.T));
+  make_products(y, packed(w), operand<false>(memory.M));  // packed: T2 K~
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float2 q = unpack_f16(Q.at[n][r]);
+      y[n][2 * r] = q.x - y[n][2 * r], y[n][2 * r + 1] = q.y - y[n][2 * r + 1];
+    }
+  }
+  put(packed(y), memory.Qh, row);
+  __syncthreads();
+  store_tile<kBlockThreads>(memory.Qh, to.Qh);
+  store_tile<kBlockThreads>(memory.Kh, to.Kh);
+  store_tile<kBlockThreads>(memory.T, to.T);
+}
+
+}  // namespace fla::cuda_backward

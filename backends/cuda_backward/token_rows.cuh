@@ -1,0 +1,109 @@
+#pragma once
+
+#include "backends/cuda_backward/outputs.cuh"
+
+/// Inputs of chunks whose gates have a number a token. Rows, tokens x channels or values, are operands of
+/// warpgroups once they are f16: the products are made in the order that `operand` says, and nothing is
+/// transposed on the way.
+namespace fla::cuda_backward {
+
+/// The gate of the thread's token, of gates that have a number a token: the constructor issues the loads.
+struct TokenGate {
+  float rate, bias, raw = 0;
+  bool there;
+
+  __device__ TokenGate(const RecurrenceCall& call, int head, const TokenRange& range)
+      : rate(gate_rate(call, head)),
+        bias(gate_bias(call, head, 0)),
+        there(static_cast<int>(threadIdx.x) < range.count) {
+    const Rows& rows = call.g;
+    if (there)
+      raw = load(rows.data, rows.dtype,
+                 range.batch * rows.batch + (range.first + static_cast<int>(threadIdx.x)) * rows.token +
+                     head * rows.head);
+  }
+  /// The sum of log2-decays of the token and of those before it in its 32. All threads of a warp call this.
+  __device__ float sum(const RecurrenceCall& call) const {
+    const int lane = threadIdx.x % 32;
+    const float biases[1] = {bias};
+    float x[1] = {raw};
+    log2_decays(call, rate, biases, x);
+    float sum = !there ? 0 : x[0] < kStrongest ? kStrongest : x[0];
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const float before = __shfl_sync(~0u, sum, lane - step);
+      if (lane >= step) sum += before;
+    }
+    return sum;
+  }
+};
+
+/// What the thread's token has of the sums within 32 tokens: the sum from the chunk's first token on, that of
+/// the first token and that of all.
+struct TokenSums {
+  float G, first, last;
+
+  __device__ explicit TokenSums(const float (&within)[kTokens]) {
+    const int t = threadIdx.x;
+    const float middle = within[kTokens / 2 - 1];
+    G = within[t] + (t >= kTokens / 2 ? middle : 0), first = within[0], last = middle + within[kTokens - 1];
+  }
+};
+
+/// A thread's pieces of rows that it copied itself by copy_input: 16 threads have a row.
+template <class Body>
+__device__ void with_own_pieces(SplitRows& rows, Body&& body) {
+  constexpr int kPieces = kHead / 8, kStep = kBlockThreads / kPieces;
+  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
+#pragma unroll
+  for (int t = 0; t < kTokens; t += kStep)
+    body(first + t, *reinterpret_cast<uint4*>(rows.piece(first + t, c)));
+}
+template <class Change>
+__device__ void change_words(uint4& words, Change&& change) {
+  words = {change(words.x), change(words.y), change(words.z), change(words.w)};
+}
+/// Rows with norm 1 in f16, in place; norms get the inverses of those that they had.
+__device__ inline void normalize_own(SplitRows& rows, DType dtype, float (&norms)[kTokens]) {
+  with_own_pieces(rows, [&](int t, uint4& words) {
+    float2 sums{};
+    for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
+      const float2 x = unpack(word, dtype);
+      sums.x += x.x * x.x, sums.y += x.y * x.y;
+    }
+    const float norm = rsqrtf(reduce<16>(sums.x + sums.y) + 1e-6f);
+    change_words(words, [&](std::uint32_t word) {
+      const float2 x = unpack(word, dtype);
+      return pack_f16(norm * x.x, norm * x.y);
+    });
+    if (threadIdx.x % 16 == 0) norms[t] = norm;
+  });
+}
+
+/// d = A B, or d += A B, of a warpgroup, over `count` of k: left(k) and right(k) are operands from there on.
+template <bool add, class Left, class Right>
+__device__ void begin_all(Slice<kTokenTiles>& d, int count, Left&& left, Right&& right) {
+  keep(d);
+  begin_products();
+  add_product<add>(d, left(0), right(0));
+#pragma unroll
+  for (int k = 16; k < count; k += 16) add_product(d, left(k), right(k));
+  end_products();
+}
+__device__ inline void end_all(Slice<kTokenTiles>& d) {
+  wait_for_products<0>();
+  keep(d);
+}
+
+/// Calls body(n, r, x) for the warp's 16 columns of rows: two tokens of channel `channel` + g + 8 r.
+template <class Body>
+__device__ void with_columns(const SplitRows& rows, int channel, Body&& body) {
+#pragma unroll
+  for (int s = 0; s < kTokenTiles / 2; ++s) {
+    const uint4 words = left_of_transposed(rows, channel, 16 * s);
+    const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) body(2 * s + i / 2, i % 2, word[i]);
+  }
+}
+}  // namespace fla::cuda_backward
