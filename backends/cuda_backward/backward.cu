@@ -29,8 +29,8 @@ class Launches {
   template <bool by_channel, Inputs inputs>
   cudaError_t run() {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
-    launch<clear<kBlockThreads>>((2 * heads + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
-                                 memory_.largest, 2 * heads);
+    launch<clear<kBlockThreads>>((memory_.counters + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
+                                 memory_.largest, memory_.counters);
     if constexpr (by_channel)
       launch<prepare<inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
     else
@@ -42,8 +42,6 @@ class Launches {
       launch<gradients<inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     else
       launch<token_gradients<inputs>, sizeof(TokenGradientMemory)>(chunks, kBlockThreads, back_, memory_);
-    if (call_.group > 1)
-      launch<add_groups>(memory_.places * (call_.HV / call_.group), kBlockThreads, back_, memory_);
     if (back_.dA_log.data || back_.ddt_bias.data)
       launch<add_parts<kHead>>(call_.HV, kSumThreads, back_, memory_.chunks->factors[0],
                                sizeof(ChunkMemory) / sizeof(float), nullptr, memory_.places, true, true);

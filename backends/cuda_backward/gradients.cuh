@@ -81,6 +81,7 @@ struct GradientMemory {
   float beta_slopes[kTokens];    ///< what gradients of beta are multiplied by
   float beta_pairs[2][kTokens];  ///< N_i U dY_i, over halves of the pairs
   float2 up;                     ///< Scales::up()
+  bool last;                     ///< of the heads that share keys
   float whole[2][kHead];         ///< the part of dg that all tokens of the chunk share, by halves
   union {
     float beta_sums[kHead / 16][kTokens];  ///< dY_i Z_i over a warp's values
@@ -763,6 +764,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
     store_keys<kGradientThreads>(call, back.dq, head, range, memory.dq, own.Kt);
     store_keys<kGradientThreads>(call, back.dk, head, range, memory.dk, own.Qh);
   });
+  if (shared_keys) add_group<kGradientThreads>(back, workspace, chunk, memory.last);
 }
 
 }  // namespace fla::cuda_backward

@@ -40,7 +40,6 @@ struct GateMemory {
   float totals[4][kHead];                ///< of the parts
   alignas(16) std::uint8_t amounts[16];  ///< of the warps' channels
 };
-using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
 
 /// The slope of sigmoid at x in few instructions, for gates with a lower bound.
 __device__ inline float fast_sigmoid_slope(float x) {

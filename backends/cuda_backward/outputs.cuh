@@ -105,4 +105,51 @@ __device__ void store_keys(const RecurrenceCall& call, const Rows& rows, int hea
     store_columns<threads>(tile, call.K, range.count, places_of(rows, head, range), as_it_is);
 }
 
+/// Of heads that share keys: the block that is done last of a chunk and key head adds what all have left in
+/// the workspace, in f16 and scaled, in the order of their heads. All threads of a block call this once they
+/// have stored their part; `last` is in shared memory.
+template <int threads>
+__device__ void add_group(const BackwardCall& back, const BackwardMemory& workspace,
+                          const ChunkOfBlock<kTokens>& chunk, bool& last) {
+  constexpr int kPieces = kHead / 8;
+  const RecurrenceCall& call = back.call;
+  const int key_head = chunk.head / call.group;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0)
+    last = atomicAdd(workspace.done + chunk.place * (call.HV / call.group) + key_head, 1u) + 1 ==
+           static_cast<unsigned>(call.group);
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+    const Rows& rows = which ? back.dk : back.dq;
+    if (!rows.data) continue;
+#pragma unroll
+    for (int at = threadIdx.x; at < kTokens * kPieces; at += threads) {
+      const int t = at / kPieces, c = at % kPieces * 8;
+      if (t >= chunk.count || c >= call.K) continue;
+      float sums[8] = {};
+      for (int i = 0; i < call.group; ++i) {
+        const int head = key_head * call.group + i;
+        const ChunkMemory& own = workspace.chunks[chunk.place * call.HV + head];
+        const Scales scales(call, workspace, chunk.n, head);
+        // Other blocks wrote this while the kernel ran: not from the first cache.
+        const uint4 words =
+            __ldcg(reinterpret_cast<const uint4*>((which ? own.Qh : own.Kt).at + RowTile::index(t, c)));
+        const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float2 x = unpack_f16(word[j]);
+          sums[2 * j] += x.x * scales.gradients.up * scales.values.up;
+          sums[2 * j + 1] += x.y * scales.gradients.up * scales.values.up;
+        }
+      }
+      store_8(rows.data, rows.dtype,
+              chunk.batch * rows.batch + (chunk.first + t) * rows.token + key_head * rows.head + c, sums);
+    }
+  }
+}
+
 }  // namespace fla::cuda_backward

@@ -58,40 +58,4 @@ __device__ inline void find_largest_of_states(const BackwardCall& back, const Ba
                 largest_of(call, workspace, which, n, head));
 }
 
-/// dq and dk of a chunk and a key head: sums over its value heads, which left theirs in the workspace, in f16
-/// and scaled.
-__global__ void __launch_bounds__(kBlockThreads)
-    add_groups(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
-  constexpr int kPieces = kHead / 8;
-  const RecurrenceCall& call = back.call;
-  const ChunkOfBlock<kTokens> chunk(call, call.HV / call.group);
-#pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const Rows& rows = which ? back.dk : back.dq;
-    if (!rows.data) continue;
-#pragma unroll
-    for (int at = threadIdx.x; at < kTokens * kPieces; at += kBlockThreads) {
-      const int t = at / kPieces, c = at % kPieces * 8;
-      if (t >= chunk.count || c >= call.K) continue;
-      float sums[8] = {};
-      for (int i = 0; i < call.group; ++i) {
-        const int head = chunk.head * call.group + i;
-        ChunkMemory& own = workspace.chunks[chunk.place * call.HV + head];
-        const Scales scales(call, workspace, chunk.n, head);
-        const uint4 words =
-            *reinterpret_cast<const uint4*>(reinterpret_cast<RowTile&>(which ? own.Qh : own.Kt).piece(t, c));
-        const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const float2 x = unpack_f16(word[j]);
-          sums[2 * j] += x.x * scales.gradients.up * scales.values.up;
-          sums[2 * j + 1] += x.y * scales.gradients.up * scales.values.up;
-        }
-      }
-      store_8(rows.data, rows.dtype,
-              chunk.batch * rows.batch + (chunk.first + t) * rows.token + chunk.head * rows.head + c, sums);
-    }
-  }
-}
-
 }  // namespace fla::cuda_backward

@@ -16,6 +16,12 @@
 /// reads (gradients.cuh calls that a, and where k writes b), the terms of dg are s_q + s_r - (s_k - s_r).
 namespace fla::cuda_backward {
 
+/// Ends a basic block, within which ptxas orders instructions: what follows is not begun before, when it
+/// would need registers that are still in use (136 bytes of them a thread went to memory and back).
+__device__ inline void end_step() {
+  if (gridDim.x == 0) __trap();
+}
+
 struct alignas(1024) TokenGradientMemory {
   StateTile state;
   SplitRows k;
@@ -45,8 +51,14 @@ struct alignas(1024) TokenGradientMemory {
     alignas(8) float of_own[2][kTokens];  ///< what q and k are multiplied by and taken from dq and dk
   };
   alignas(8) float beta[kTokens];
-  KeyNorms norms;
+  alignas(8) KeyNorms norms;
   float raw_gates[kTokens];
+  float beta_slopes[kTokens];  ///< what gradients of beta are multiplied by
+  struct {
+    float2 up;           ///< Scales::up()
+    float gradients_up;  ///< Scales::gradients.up
+    float rate, bias;    ///< TokenGate's
+  } kept;                ///< for later: registers have other uses meanwhile
   union {
     /// Over a warp's channels: of q dq, of k dk, of the part of it where k reads.
     float by_warp[3][kHead / 16][kTokens];
@@ -58,6 +70,7 @@ struct alignas(1024) TokenGradientMemory {
   };
   float by_token[3][kTokens];  ///< over all channels
   float whole[kHead / 16];     ///< the part of dg that all tokens share, by warps
+  bool last;                   ///< of the heads that share keys
 };
 static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
 
@@ -194,9 +207,9 @@ __device__ inline void put_keys(const SplitRows& own, int channel, const Slice<k
 /// From terms to the gradients of log-decays, and of what these are made from. `parts`: [2][kHead], of this
 /// chunk and head. One warp calls this and has two tokens a lane.
 __device__ inline void token_gate_gradients(const BackwardCall& back, const TokenGradientMemory& memory,
-                                            int head, const TokenRange& range, float2 up, float rate,
-                                            float bias, float* parts) {
+                                            int head, const TokenRange& range, float* parts) {
   const RecurrenceCall& call = back.call;
+  const float2 up = memory.kept.up;
   const int lane = threadIdx.x % 32, t = 2 * lane;
   float terms[2];
 #pragma unroll
@@ -219,8 +232,8 @@ __device__ inline void token_gate_gradients(const BackwardCall& back, const Toke
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (t + i >= range.count) continue;
-    const float x =
-        go_through_gate(call, memory.raw_gates[t + i], (whole + dg[i]) * up.x * up.y, rate, bias, sums);
+    const float x = go_through_gate(call, memory.raw_gates[t + i], (whole + dg[i]) * up.x * up.y,
+                                    memory.kept.rate, memory.kept.bias, sums);
     const Rows& rows = back.dg;
     if (rows.data)
       store(rows.data, rows.dtype,
@@ -261,17 +274,19 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   uint4 next[StatePieces::kCount];  // dS', on its way while Z is made
   pieces.load(own.dS, next);
   if (const int t = threadIdx.x; t < kTokens) {
-    memory.raw_gates[t] = gate.raw;
-    memory.gates[t] = gate.sum(call);
+    memory.raw_gates[t] = gate.raw, memory.gates[t] = gate.sum(call);
   }
   __syncthreads();
   if (const int t = threadIdx.x; t < kTokens) {
     const TokenSums sums(memory.gates);
     memory.G[t] = sums.G;
     memory.front[t] = exp2_decay(sums.G), memory.back[t] = exp2_decay(sums.last - sums.G);
-    memory.beta[t] = beta.value(call);
+    memory.beta[t] = beta.value(call), memory.beta_slopes[t] = beta_slope(call, beta);
   }
   const Scales scales(largest);
+  if (threadIdx.x == 0)
+    memory.kept = {
+        .up = scales.up(), .gradients_up = scales.gradients.up, .rate = gate.rate, .bias = gate.bias};
   __pipeline_wait_prior(1);
   normalize_own(memory.k, dtype_of<inputs>(call.k), memory.norms[1]);
   with_own_pieces(memory.E, [&](int, uint4& words) {
@@ -298,14 +313,16 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     Slice<kTokenTiles> z, u;
     begin_all<false>(z, kHead, state_of_values, k_of_tokens);
     end_all(z);
+    __syncthreads();  // S has been read
+    whole = pieces.exchange(memory.state, next) * memory.front[kTokens - 1];
+    end_step();
     with_columns(memory.V, row, [&](int n, int r, std::uint32_t word) {
       const float2 v = unpack(word, dtype_of<inputs>(call.v)), front = pair_of_tokens(memory.front, n);
       z[n][2 * r] = scales.values.down * v.x - front.x * z[n][2 * r];
       z[n][2 * r + 1] = scales.values.down * v.y - front.y * z[n][2 * r + 1];
     });
     Z = packed(z);
-    __syncthreads();  // S and V have been read
-    whole = pieces.exchange(memory.state, next) * memory.front[kTokens - 1];
+    __syncthreads();  // V has been read
     scale_tokens(z, memory.beta);
     make_products(u, packed(z), operand<false>(memory.T));
     put(packed(u), memory.U, row);
@@ -362,11 +379,11 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   begin_all<false>(dk, kHead, state_of_channels, [&](int v) { return operand<true>(memory.dY).from(v); });
   if (const int t = threadIdx.x; t < range.count && back.dbeta.data) {
     const Rows& rows = back.dbeta;
-    const float2 up = scales.up();
+    const float2 up = memory.kept.up;
     store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
-          (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * beta_slope(call, beta));
+          (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * memory.beta_slopes[t]);
   }
-  store_values<kBlockThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, scales.gradients.up);
+  store_values<kBlockThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, memory.kept.gradients_up);
   end_all(dk);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
@@ -413,7 +430,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   end_all(dk);
   put_products(memory.k, row, dk, memory.by_warp[1][warp]);
   __syncthreads();
-  const float2 up = scales.up();
+  const float2 up = memory.kept.up;
   // Heads that share keys leave their part in f16, and scaled.
   const bool shared_keys = call.group > 1;
   if (const int i = threadIdx.x; i < 3 * kTokens) {
@@ -436,9 +453,10 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   put_own(0, memory.q, dq, back.dq, memory.dq);
   put_own(1, memory.k, dk, back.dk, memory.dk);
   __syncthreads();
-  if (warp == 0) token_gate_gradients(back, memory, head, range, up, gate.rate, gate.bias, parts);
+  if (warp == 0) token_gate_gradients(back, memory, head, range, parts);
   store_keys<kBlockThreads>(call, back.dq, head, range, memory.dq, own.Kt);
   store_keys<kBlockThreads>(call, back.dk, head, range, memory.dk, own.Qh);
+  if (shared_keys) add_group<kBlockThreads>(back, workspace, chunk, memory.last);
 }
 
 }  // namespace fla::cuda_backward

@@ -20,8 +20,7 @@
 ///
 ///     prepare                  operators, all chunks at once; the largest of v and of E
 ///     carry                    S and dS' of every chunk: a block has 64 values of a head
-///     gradients                all chunks at once
-///     add_groups               dq and dk of heads that share keys
+///     gradients                all chunks at once; where heads share keys, the last of them adds dq and dk
 ///     add_parts                dA_log and ddt_bias
 namespace fla::cuda_backward {
 
@@ -38,15 +37,19 @@ struct ChunkMemory {
 };
 
 struct BackwardMemory {
-  ChunkMemory* chunks;     ///< [place][HV]
-  std::uint32_t* largest;  ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
-  std::int64_t places;
+  ChunkMemory* chunks;            ///< [place][HV]
+  std::uint32_t* largest;         ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
+  std::uint32_t* done;            ///< [place][HV / group]: heads that have left dq and dk; after largest
+  std::int64_t places, counters;  ///< numbers of largest and done, which are cleared
   std::size_t bytes = 0;
 
-  BackwardMemory(const RecurrenceCall& call, char* memory) : places(chunk_places<kTokens>(call)) {
+  BackwardMemory(const RecurrenceCall& call, char* memory)
+      : places(chunk_places<kTokens>(call)),
+        counters(2 * call.N * call.HV + (call.group > 1 ? places * (call.HV / call.group) : 0)) {
     MemoryParts cut{memory};
     cut.next(chunks, places * call.HV);
-    cut.next(largest, 2 * call.N * call.HV);
+    cut.next(largest, counters);
+    done = largest + 2 * call.N * call.HV;
     bytes = cut.bytes;
   }
 };
@@ -65,6 +68,8 @@ template <Inputs inputs>
 __device__ DType dtype_of(const Rows& rows) {
   return inputs == Inputs::bf16 ? DType::bf16 : rows.dtype;
 }
+
+using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
 
 /// Log2-decays below this count as this: 2^-200 is 0 in f32, and sums over a chunk keep their small terms
 /// beside it.

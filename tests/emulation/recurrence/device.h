@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
 #include "fla/core/half.h"
@@ -101,6 +102,17 @@ inline unsigned __ballot_sync(unsigned, bool x) {
 }
 inline bool __any_sync(unsigned lanes, bool x) { return __ballot_sync(lanes, x) != 0; }
 
+[[noreturn]] inline void __trap() { std::abort(); }
+inline void __threadfence() {}  // blocks run one after another
+template <class T>
+T __ldcg(const T* at) {
+  return *at;
+}
+inline std::uint32_t atomicAdd(std::uint32_t* at, std::uint32_t x) {
+  const std::uint32_t before = *at;
+  *at += x;
+  return before;
+}
 inline std::uint32_t atomicMax(std::uint32_t* at, std::uint32_t x) {
   const std::uint32_t before = *at;
   *at = std::max(before, x);
