@@ -16,13 +16,19 @@ inline std::string outcome_of(pid_t child) {
   return "signal " + std::to_string(WTERMSIG(status));
 }
 
+/// fork(), and an alarm in the child.
+inline pid_t fork_with_watchdog() {
+  constexpr unsigned kWatchdogSeconds = 120;
+  const pid_t child = ::fork();
+  if (child == 0) ::alarm(kWatchdogSeconds);
+  return child;
+}
+
 /// Forks and runs body() in the child, which exits with what body returns, or with 99 when it throws.
 template <class Body>
 pid_t start_child(Body&& body) {
-  constexpr unsigned kWatchdogSeconds = 120;
-  const pid_t child = ::fork();
+  const pid_t child = fork_with_watchdog();
   if (child != 0) return child;
-  ::alarm(kWatchdogSeconds);
   int code = 99;
   try {
     code = body();

@@ -39,11 +39,13 @@ struct Step {
   }
 };
 
+/// A fault: a step that does nothing, or an mbar_wait that waits for the other parity.
+enum class Planted : std::uint8_t { nothing, left_out, wrong_parity };
+
 struct Options {
   std::uint64_t seed = 0;  ///< of the order in which threads run; 0: in turn
-  // A planted fault: a step that does nothing this time, or an mbar_wait that waits for the other parity.
-  const Step* without = nullptr;
-  const Step* wrong_parity = nullptr;
+  /// Asked when a thread comes to a step that nobody took before; what it says holds for the whole run.
+  std::function<Planted(const Step&)> plant{};
   bool stop_at_first = false;  ///< finding
   // The SM that block 0 runs on, and how far apart those of blocks are.
   std::uint32_t first_processor = 0, processors_apart = 1;

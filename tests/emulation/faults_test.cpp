@@ -604,8 +604,13 @@ TEST(EmulationFinds, WhatIsMissingWithoutAStep) {
   EXPECT_EQ(steps[0].instruction, "barrier");
   EXPECT_EQ(steps[1].instruction, "warp_sync");
   EXPECT_EQ(steps[0].file, "faults_test.cpp");
-  EXPECT_NE(device.run({kernel}, {.without = &steps[0]}).size(), 0u);
-  EXPECT_EQ(device.run({kernel}, {.without = &steps[1]}).size(), 0u);
+  const auto without = [](const emulation::Step& left_out) {
+    return emulation::Options{.plant = [left_out](const emulation::Step& step) {
+      return step == left_out ? emulation::Planted::left_out : emulation::Planted::nothing;
+    }};
+  };
+  EXPECT_NE(device.run({kernel}, without(steps[0])).size(), 0u);
+  EXPECT_EQ(device.run({kernel}, without(steps[1])).size(), 0u);
 }
 
 }  // namespace

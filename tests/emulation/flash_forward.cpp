@@ -305,8 +305,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   result.findings = device.run(kernels, options);
   result.steps = device.steps();
   const KdaResult outputs = placed.result();
-  if (!options.without && !options.wrong_parity && forward.cu_seqlens.empty() &&
-      forward.state_indices.empty()) {
+  if (!options.plant && forward.cu_seqlens.empty() && forward.state_indices.empty()) {
     const cases::Reference reference = cases::reference_of(made.args);
     result.errors = cases::errors_of(outputs, reference);
     result.is_clean = placed.is_clean(reference);

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <map>
 #include <optional>
@@ -40,21 +41,51 @@ std::optional<bool> seen_by(const std::string& outcome) {
   return std::nullopt;
 }
 
-/// In a process of its own: a kernel that read garbage may write anywhere, or never end.
-bool is_seen(const Forward& forward, const Options& planted, const ForwardResult& whole) {
-  const std::string outcome = fla_test::outcome_in_child([&] {
-    const ForwardResult faulty = run(forward, planted);
-    const bool is_same = faulty.findings.empty() && faulty.o == whole.o &&
-                         std::memcmp(faulty.final_state.data(), whole.final_state.data(),
-                                     whole.final_state.size() * sizeof(float)) == 0;
-    return is_same ? kUnseen : kSeen;
-  });
-  const std::optional<bool> seen = seen_by(outcome);
-  const Step& step = planted.without ? *planted.without : *planted.wrong_parity;
-  EXPECT_TRUE(seen.has_value()) << step.instruction << " in " << step.file << ", line " << step.line
-                                << (planted.without ? ", left out: " : ", for the wrong parity: ")
-                                << "expected a run that ends, got " << outcome;
-  return seen.value_or(false);
+bool is_same(const ForwardResult& a, const ForwardResult& b) {
+  return a.findings.empty() && b.findings.empty() && a.o == b.o &&
+         std::memcmp(a.final_state.data(), b.final_state.data(), b.final_state.size() * sizeof(float)) == 0;
+}
+
+/// A fault and what became of the process that ran with it.
+struct Outcome {
+  Step step;
+  Planted fault;
+  std::string outcome;
+};
+
+/// One run, which at every step of `steps` that it comes to goes on in other processes too, with the faults
+/// that can be planted there: up to its first step a run with a fault is this one. In processes of their own,
+/// because a kernel that read garbage may write anywhere, or never end.
+std::vector<Outcome> outcomes_of_faults(const Forward& forward, const std::set<Step>& steps,
+                                        const ForwardResult& whole) {
+  std::vector<Outcome> outcomes;
+  std::set<Step> taken;
+  std::optional<std::pair<Step, Planted>> planted;  // in a process with a fault
+  const auto plant = [&](const Step& step) {
+    if (planted) return planted->first == step ? planted->second : Planted::nothing;
+    if (!steps.contains(step) || !taken.insert(step).second) return Planted::nothing;
+    for (const Planted fault : {Planted::left_out, Planted::wrong_parity}) {
+      if (fault == Planted::wrong_parity && step.instruction != "mbar_wait") continue;
+      const pid_t child = fla_test::fork_with_watchdog();
+      if (child == 0) {
+        planted = {step, fault};
+        return fault;
+      }
+      outcomes.push_back({step, fault, fla_test::outcome_of(child)});
+    }
+    return Planted::nothing;
+  };
+  bool same = false;
+  try {
+    same = is_same(run(forward, {.plant = plant, .stop_at_first = true}), whole);
+  } catch (const std::exception&) {
+    if (planted) ::_exit(99);
+    throw;
+  }
+  if (planted) ::_exit(same ? kUnseen : kSeen);
+  EXPECT_TRUE(same) << "the run without a fault";
+  EXPECT_EQ(taken, steps);
+  return outcomes;
 }
 
 /// Steps of the kernels that `covered` takes too are left to its own test. `files`: of these alone, where
@@ -64,13 +95,20 @@ void check(const Forward& forward, const std::vector<Harmless>& harmless,
   const ForwardResult whole = run(forward);
   ASSERT_EQ(text_of(whole.findings), "");
   const std::set<Step> known = covered ? run(*covered).steps : std::set<Step>();
+  std::set<Step> steps;
+  for (const Step& step : whole.steps)
+    if (!known.contains(step) && (files.empty() || files.contains(step.file))) steps.insert(step);
   std::map<std::pair<std::string, std::string>, std::vector<int>> unseen;  // lines
-  for (const Step& step : whole.steps) {
-    if (known.contains(step) || (!files.empty() && !files.contains(step.file))) continue;
-    if (!is_seen(forward, {.without = &step, .stop_at_first = true}, whole))
-      unseen[{step.instruction, step.file}].push_back(step.line);
-    if (step.instruction == "mbar_wait") {
-      EXPECT_TRUE(is_seen(forward, {.wrong_parity = &step, .stop_at_first = true}, whole))
+  for (const auto& [step, fault, outcome] : outcomes_of_faults(forward, steps, whole)) {
+    const std::optional<bool> seen = seen_by(outcome);
+    EXPECT_TRUE(seen.has_value()) << step.instruction << " in " << step.file << ", line " << step.line
+                                  << (fault == Planted::left_out ? ", left out: "
+                                                                 : ", for the wrong parity: ")
+                                  << "expected a run that ends, got " << outcome;
+    if (fault == Planted::left_out) {
+      if (!seen.value_or(false)) unseen[{step.instruction, step.file}].push_back(step.line);
+    } else {
+      EXPECT_TRUE(seen.value_or(false))
           << "a wait for the wrong parity leaves no trace in " << step.file << ", line " << step.line;
     }
   }

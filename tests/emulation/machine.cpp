@@ -265,13 +265,12 @@ Knowledge Machine::released(Thread& thread) {
   return all;
 }
 
-const Machine::Planted& Machine::step(const char* instruction, Site site) {
+Planted Machine::step(const char* instruction, Site site) {
   const auto [at, is_new] = planted_.try_emplace({instruction, site.file, site.line});
   if (is_new) {
     const std::string_view file = site.file;
     const Step step{instruction, std::string(file.substr(file.find_last_of('/') + 1)), site.line};
-    at->second = {.left_out = options_.without && *options_.without == step,
-                  .wrong_parity = options_.wrong_parity && *options_.wrong_parity == step};
+    if (options_.plant) at->second = options_.plant(step);
     steps_.insert(step);
   }
   return at->second;

@@ -177,8 +177,8 @@ class Machine {
   void write_global(void* address, std::size_t bytes, const Actor& actor);
 
   /// Whether the thread is to leave out this step, or to wait for the wrong parity.
-  bool leaves_out(const char* instruction, Site site) { return step(instruction, site).left_out; }
-  bool takes_wrong_parity(Site site) { return step("mbar_wait", site).wrong_parity; }
+  bool leaves_out(const char* instruction, Site site) { return step(instruction, site) == Planted::left_out; }
+  bool takes_wrong_parity(Site site) { return step("mbar_wait", site) == Planted::wrong_parity; }
 
   // ---- findings
 
@@ -202,10 +202,7 @@ class Machine {
   std::string deadlock() const;
   std::string text_of_wait(const Thread& thread) const;
   static void enter(void* thread);
-  struct Planted {
-    bool left_out = false, wrong_parity = false;
-  };
-  const Planted& step(const char* instruction, Site site);
+  Planted step(const char* instruction, Site site);
   [[noreturn]] void touched(const void* address);  // what the program may not touch
 
   GlobalMemory& memory_;

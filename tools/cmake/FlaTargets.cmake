@@ -43,6 +43,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
                                                 $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict>)
 endif()
 
+# gcc collects its garbage early, to be frugal: a twelfth of the time of files as large as these.
+if(FLA_COMPILE_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1000000>)
+endif()
+
 # fla_compile_fast(TARGET [LEVEL]): for programs whose own speed does not matter; LEVEL of the optimiser, -O1 by default.
 # Sanitizers make its work on them as dear as all the rest of a build.
 function(fla_compile_fast TARGET)
@@ -57,11 +62,15 @@ function(fla_compile_fast TARGET)
   endif()
 endfunction()
 
-# fla_compile_together(TARGET): compiles the sources of a target as one, with sanitizers and in CI, where compiling takes
-# too long otherwise. Other builds and clang-tidy compile each source alone, which must work.
+# fla_compile_together(TARGET [BATCH]): compiles the sources of a target as one, or BATCH of them at a time, with sanitizers
+# and in CI, where compiling takes too long otherwise. Other builds and clang-tidy compile each source alone, which must work.
 function(fla_compile_together TARGET)
+  set(batch 0)
+  if(ARGC GREATER 1)
+    set(batch ${ARGV1})
+  endif()
   if(FLA_COMPILE_TOGETHER)
-    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   endif()
 endfunction()
 

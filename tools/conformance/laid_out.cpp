@@ -11,6 +11,11 @@ constexpr std::int64_t kMargin = 128;    // bytes of poison on both sides, at le
 constexpr std::int64_t kAlignment = 64;  // of row-major elements, as of a Tensor's
 constexpr std::byte kPoison{0xff};
 
+/// Memory is compared at once where == goes from byte to byte.
+bool are_equal(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 }  // namespace
 
 Layout Layout::random(int rank, cases::Random& random) {
@@ -87,8 +92,10 @@ bool LaidOut::intact_around() const {
     const auto at = static_cast<std::size_t>(origin + offset * size);
     std::memcpy(&expected[at], memory_->data() + at, static_cast<std::size_t>(size));
   });
-  return expected == *memory_;
+  return are_equal(expected, *memory_);
 }
+
+bool LaidOut::intact() const { return are_equal(*memory_, before_); }
 
 std::vector<std::byte> bytes_of(const TensorView& view) {
   const auto size = size_of(view.dtype());

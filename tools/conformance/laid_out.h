@@ -43,7 +43,7 @@ class LaidOut {
   /// Whether no byte outside the elements was written.
   bool intact_around() const;
   /// Whether no byte at all was written since the last remember() or construction.
-  bool intact() const { return *memory_ == before_; }
+  bool intact() const;
   void remember() { before_ = *memory_; }
 
  private:

@@ -8,6 +8,7 @@
 #include "tools/cases/accuracy.h"
 #include "tools/cases/reference_of.h"
 #include "tools/conformance/agreement.h"
+#include "tools/conformance/contents.h"
 #include "tools/conformance/laid_out.h"
 #include "tools/conformance/op_target.h"
 
@@ -139,14 +140,11 @@ class SearchedRecurrence final : public SearchedOp {
     if (name == "initial_state") factor = 0.5;
     const bool decay = (name == "g" && !call.use_gate_in_kernel) || name == "g_gamma";
     const bool share = name == "beta" && !call.use_beta_sigmoid_in_kernel;
-    const auto uniform = [&] { return static_cast<double>(random.uniform()); };
-    for_each_offset(tensor, [&](std::int64_t offset) {
-      const double value = decay                   ? -0.5 * uniform()
-                           : share                 ? 0.2 + 0.7 * uniform()
-                           : call.normalize && key ? factor * (0.2 + uniform())
-                                                   : factor * static_cast<double>(random.normal());
-      cases::store(tensor, offset, value);
-    });
+    const Contents contents = decay                   ? Contents::decays
+                              : share                 ? Contents::shares
+                              : call.normalize && key ? Contents::positive
+                                                      : Contents::normal;
+    fill_with(contents, factor, tensor, random);
   }
 
   /// o and the states are linear in v and the initial state, o is in q; a key that is 2^n times as long with

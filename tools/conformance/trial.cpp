@@ -1,8 +1,5 @@
 #include "tools/conformance/trial.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "fla/core/errors.h"
 #include "tools/conformance/laid_out.h"
 
@@ -75,8 +72,10 @@ std::string Trial::ignored(const CallForm& form) {
   try {
     const auto bytes = [&] {
       std::vector<std::byte> all;
-      for (const cases::NamedTensor& result : op_.run(target_, call.args()))
-        std::ranges::copy(bytes_of(result.tensor), std::back_inserter(all));
+      for (const cases::NamedTensor& result : op_.run(target_, call.args())) {
+        const std::vector<std::byte> more = bytes_of(result.tensor);
+        all.insert(all.end(), more.begin(), more.end());
+      }
       return all;
     };
     const std::vector<std::byte> before = bytes();
