@@ -18,8 +18,8 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 56;
 std::int64_t& axis(AxisSizes& sizes, std::string_view name) {
   const auto found = std::ranges::find(kAxisNames, name);
   if (found == kAxisNames.end()) {
-    throw InvalidArgument("shape",
-                          "expected sizes of B, T, H, HV, K, V, N, P and C, got '" + std::string(name) + "'");
+    throw InvalidArgument(
+        "shape", "expected sizes of B, T, H, HV, K, V, N, P, C, D and W, got '" + std::string(name) + "'");
   }
   return sizes[static_cast<Axis>(found - kAxisNames.begin())];
 }
