@@ -202,6 +202,13 @@ TEST(CApi, EveryFunctionOfEveryOpHasTheBitsOfTheCppCall) {
   expect("common", "l2_norm", fla::L2NormArgs{.x = x}, &fla::common::l2_norm);
   expect("common", "gate", fla::GateArgs{.g = x, .lower_bound = -5.0f, .A_log = rate}, &fla::common::gate);
   expect("common", "solve_tril", fla::SolveTrilArgs{.A = x}, &fla::common::solve_tril);
+  const Tensor channels = fla_test::filled({2, 8, 6}, fla::DType::f32, 3, -1, 1),
+               taps = fla_test::filled({6, 4}, fla::DType::f32, 4, -1, 1);
+  expect("short_conv", "short_conv",
+         fla::ShortConvArgs{.x = channels, .weight = taps, .output_final_state = true, .use_silu = true},
+         &fla::short_conv);
+  expect("gated_rms_norm", "gated_rms_norm", fla::GatedRmsNormArgs{.x = x, .g = x, .eps = 1e-5f},
+         &fla::gated_rms_norm);
   EXPECT_EQ(called, all_functions());
 }
 

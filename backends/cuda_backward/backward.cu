@@ -5,9 +5,10 @@
 #include "backends/cuda_backward/scales.cuh"
 #include "backends/cuda_backward/token_gradients.cuh"
 #include "backends/cuda_backward/token_prepare.cuh"
+#include "fla/ops/common/cuda/host_indices.cuh"
 #include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/recurrence/cuda/backward/rows.cuh"
-#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 namespace fla::cuda_backward {
 namespace {

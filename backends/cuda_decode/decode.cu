@@ -3,10 +3,11 @@
 #include "backends/cuda_decode/decode.h"
 #include "backends/cuda_decode/early_launch.cuh"
 #include "fla/ops/common/cuda/elements.cuh"
+#include "fla/ops/common/cuda/host_indices.cuh"
 #include "fla/ops/common/cuda/instructions.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/gates.cuh"
-#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/with_rule.h"
 
 /// One token for every sequence: the state is read once and written once, and everything else is hidden under

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "fla/ops/recurrence/cuda/index_workspace.h"
+#include "fla/ops/common/cuda/index_workspace.h"
 #include "fla/ops/recurrence/cuda/verdicts.h"
 
 namespace fla::cuda_decode {

@@ -6,7 +6,8 @@
 #include "backends/flash_kda/launch.cuh"
 #include "backends/flash_kda/route.h"
 #include "backends/flash_kda/segment.cuh"
-#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/common/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 namespace fla::flash_kda {
 

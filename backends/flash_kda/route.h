@@ -7,7 +7,7 @@
 #include "backends/flash_kda/flash.h"
 #include "backends/flash_kda/forward.cuh"
 #include "backends/flash_kda/plan.cuh"
-#include "fla/ops/recurrence/cuda/index_workspace.h"
+#include "fla/ops/common/cuda/index_workspace.h"
 
 /// Which way a call goes, and where in its workspace what lies. Host code; a route follows from shapes and
 /// the device's size alone.

@@ -5,7 +5,8 @@
 #include "backends/tilelang/generated/instances.h"
 #include "backends/tilelang/sizes.h"
 #include "backends/tilelang/tilelang.h"
-#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/common/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/kernels.h"
 
 namespace fla::tilelang {
 namespace {

@@ -24,7 +24,7 @@ std::string expected_shape(const ShapeRule& rule, const Measured& sizes) {
     if (i > 0) text += ", ";
     text += sizes.name_of(dim.axis);
     if (dim.times != Axis::none) text += "*" + std::string(sizes.name_of(dim.times));
-    if (dim.plus != 0) text += "+1";
+    if (dim.plus != 0) text += dim.plus > 0 ? "+1" : "-1";
     const bool known = sizes[dim.axis] >= 0 && (dim.times == Axis::none || sizes[dim.times] >= 0);
     if (known) text += "=" + std::to_string(dim.in(sizes));
   }

@@ -16,14 +16,16 @@
 namespace fla {
 
 /// The sizes that shapes are made of: batch, tokens, key heads, value heads, key and value channels,
-/// sequences, slots of a pool of states, and C: tokens of a chunk, or checkpoints of a sequence.
+/// sequences, slots of a pool of states, C: tokens of a chunk, or checkpoints of a sequence, D channels of a
+/// convolution and W tokens that it reaches over.
 ///
 /// N is what an index of shape "N+1" says, or B where none is given. P is what the first tensor that has it
 /// says where an index of shape "N" is given, which then names a slot for every sequence; otherwise every
 /// sequence has its own and P is N.
-enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, P, C, none };
-inline constexpr int kAxes = 9;
-inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V", "N", "P", "C"};
+enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, P, C, D, W, none };
+inline constexpr int kAxes = 11;
+inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V",
+                                                                "N", "P", "C", "D",  "W"};
 
 /// What each axis measures in one call; -1 where no argument says.
 class AxisSizes {
@@ -47,7 +49,7 @@ struct DimRule {
   }
 };
 
-/// A shape such as "B T H K", "HV*K" or "N+1".
+/// A shape such as "B T H K", "HV*K", "N+1" or "P D W-1".
 struct ShapeRule {
   std::array<DimRule, TensorView::kMaxRank> dims{};
   int rank = 0;
@@ -73,7 +75,10 @@ struct ShapeRule {
     if (const auto star = word.find('*'); star != std::string_view::npos) {
       return {axis_named(word.substr(0, star)), axis_named(word.substr(star + 1)), 0};
     }
-    if (word.ends_with("+1")) return {axis_named(word.substr(0, word.size() - 2)), Axis::none, 1};
+    for (const int plus : {1, -1}) {
+      if (word.ends_with(plus > 0 ? "+1" : "-1"))
+        return {axis_named(word.substr(0, word.size() - 2)), Axis::none, plus};
+    }
     return {axis_named(word), Axis::none, 0};
   }
 };

@@ -4,6 +4,7 @@
 #include "fla/ops/delta_rule/delta_rule.h"
 #include "fla/ops/dplr_delta_rule/dplr_delta_rule.h"
 #include "fla/ops/gated_delta_rule/gated_delta_rule.h"
+#include "fla/ops/gated_rms_norm/gated_rms_norm.h"
 #include "fla/ops/gla/gla.h"
 #include "fla/ops/iplr_delta_rule/iplr_delta_rule.h"
 #include "fla/ops/kda/kda.h"
@@ -11,6 +12,7 @@
 #include "fla/ops/linear_attn/linear_attn.h"
 #include "fla/ops/retention/retention.h"
 #include "fla/ops/rwkv7/rwkv7.h"
+#include "fla/ops/short_conv/short_conv.h"
 #include "fla/ops/simple_gla/simple_gla.h"
 
 /// The ops of the family, one line an op: OP(name, struct of arguments). What works for all of them walks it:
@@ -26,3 +28,8 @@
   OP(linear_attn, LinearAttnArgs)          \
   OP(dplr_delta_rule, DplrDeltaRuleArgs)   \
   OP(iplr_delta_rule, IplrDeltaRuleArgs)
+
+/// The ops of a layer around its recurrence, one function each, likewise.
+#define FLA_LAYER_OPS(OP)       \
+  OP(short_conv, ShortConvArgs) \
+  OP(gated_rms_norm, GatedRmsNormArgs)

@@ -36,6 +36,14 @@ const std::vector<OpFunction>& functions() {
                 &fla::chunk_##NAME##_backward>(made);
     FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
+    made.push_back(function_of<ShortConvArgs, &fla::short_conv>(
+        "short_conv", "short_conv",
+        "Causal convolution along the tokens of a sequence, every channel by itself.",
+        "o_t = bias + sum over j of weight_j * x_(t - W + 1 + j),  j from 0 to W - 1\n"
+        "o_t = o_t * sigmoid(o_t)                                  with use_silu"));
+    made.push_back(function_of<GatedRmsNormArgs, &fla::gated_rms_norm>(
+        "gated_rms_norm", "gated_rms_norm", "The norm of a recurrence's outputs, times their gate.",
+        "o = x * rsqrt(mean(x^2) + eps) * weight * g * sigmoid(g)"));
     return made;
   }();
   return all;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/ops/gated_rms_norm/norm_call.h"
 #include "tools/conformance/agreement.h"
 #include "tools/conformance/op_specs.h"
 #include "tools/conformance/pooled_call.h"
@@ -93,6 +94,18 @@ TEST(DeviceCall, KeepsAStateThatIsUpdatedInPlaceInOnePlace) {
   EXPECT_EQ(there.damage(), "");
   EXPECT_EQ(answer.final_state.data(), state.view().data());
   EXPECT_TRUE(same_bits(answer, fla::original::chunk_kda(made.args)));
+}
+
+TEST(DeviceCall, KeepsAnOutputThatIsItsInputInOnePlace) {
+  const fla_test::NormCall made({.V = 6}), other({.V = 6});
+  fla::GatedRmsNormArgs args = made.args;
+  args.out = args.x;
+  DeviceCall there(args, {});
+  EXPECT_EQ(there.args().out.data(), there.args().x.data());
+  const fla::GatedRmsNormResult answer = there.bring_back(fla::original::gated_rms_norm(there.args()));
+  EXPECT_EQ(there.damage(), "");
+  EXPECT_EQ(answer.o.data(), made.x.data());
+  EXPECT_EQ(bytes_of(answer.o), bytes_of(fla::original::gated_rms_norm(other.args).o));
 }
 
 TEST(DeviceCall, LeavesIndicesOnTheHostWhenAskedTo) {

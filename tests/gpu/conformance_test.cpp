@@ -22,14 +22,16 @@ using KdaTarget = conformance::OpTarget<fla::KdaArgs>;
 using fla_test::kGpu;
 
 struct Subject {
-  std::string backend, check;
+  std::string op, backend, check;
 };
 
 std::vector<Subject> subjects() {
   std::vector<Subject> found;
-  for (const std::string& backend : conformance::backends_of("kda")) {
-    for (const std::string_view check : conformance::checks("kda"))
-      found.push_back({backend, std::string(check)});
+  for (const std::string op : {"kda", "short_conv", "gated_rms_norm"}) {
+    for (const std::string& backend : conformance::backends_of(op)) {
+      for (const std::string_view check : conformance::checks(op))
+        found.push_back({op, backend, std::string(check)});
+    }
   }
   return found;
 }
@@ -38,16 +40,17 @@ std::vector<Subject> subjects() {
 class ConformanceOnGpu : public testing::TestWithParam<Subject> {};
 
 TEST_P(ConformanceOnGpu, Holds) {
-  const auto& [backend, check] = GetParam();
+  const auto& [op, backend, check] = GetParam();
   const conformance::Report report = conformance::run_check(
-      "kda", backend, check,
+      op, backend, check,
       {.golden_dir = FLA_GOLDEN_DIR, .device = kGpu, .allocations = fla_test::allocations_of_this_thread});
   if (!report.skipped.empty()) GTEST_SKIP() << report.text();
   EXPECT_TRUE(report.ok()) << report.text();
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ConformanceOnGpu, testing::ValuesIn(subjects()),
-                         [](const auto& test) { return test.param.backend + "_" + test.param.check; });
+INSTANTIATE_TEST_SUITE_P(Backends, ConformanceOnGpu, testing::ValuesIn(subjects()), [](const auto& test) {
+  return test.param.op + "_" + test.param.backend + "_" + test.param.check;
+});
 
 class ConformanceOfBoth : public fla_test::GpuTest {};
 

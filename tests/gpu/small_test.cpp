@@ -6,6 +6,8 @@
 
 #include "tests/gpu/allocated_apart.h"
 #include "tests/gpu/gpu_agreement.h"
+#include "tests/ops/gated_rms_norm/norm_call.h"
+#include "tests/ops/short_conv/conv_call.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/backward_case.h"
 #include "tools/cases/random_case.h"
@@ -227,6 +229,29 @@ TEST_F(SmallOnGpu, GradientsOfEveryOp) {
 #define FLA_OP(NAME, ARGS) expect_gradients_of_op<fla::ARGS>(&fla::original::chunk_##NAME##_backward);
   FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
+}
+
+TEST_F(SmallOnGpu, RunsTheOpsOfALayerAroundItsRecurrence) {
+  for (const fla_test::ConvSpec& spec : fla_test::conv_specs()) {
+    for (const auto indices : {DeviceIndices::on_device, DeviceIndices::on_host}) {
+      if (indices == DeviceIndices::on_device && spec.unused > 0) continue;  // outputs behind are not written
+      const fla_test::ConvCall made(spec);
+      const auto reference = fla::cases::reference_of(made.args);
+      DeviceCall call(made.args, kGpu, indices);
+      fla_test::expect_agrees(call.bring_back(fla::short_conv(call.args())), reference,
+                              fla::cases::tolerance(spec.dtype), spec.text());
+      EXPECT_EQ(call.damage(), "") << spec.text();
+    }
+  }
+  for (const fla_test::NormSpec& spec : fla_test::norm_specs()) {
+    const fla_test::NormCall made(spec);
+    DeviceCall call(made.args, kGpu);
+    const fla::GatedRmsNormResult result = call.bring_back(fla::gated_rms_norm(call.args()));
+    EXPECT_LE(fla::cases::relative_error(result.o, fla::cases::reference_of(made.args)),
+              fla::cases::tolerance(spec.dtype))
+        << spec.text();
+    EXPECT_EQ(call.damage(), "") << spec.text();
+  }
 }
 
 TEST_F(SmallOnGpu, RunsNothingForNoTokens) {

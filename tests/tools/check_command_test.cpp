@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -106,6 +109,32 @@ TEST(CheckCommand, RefusesAnExpectationOfAnotherShape) {
   const Outcome outcome = fla({"check", with_expected_o(folder, Tensor::zeros({3, 2, 64}, DType::f32))});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, MatchesRegex("fla: [^\n]*expect.o[^\n]*shape[^\n]*\n"));
+}
+
+TEST(CheckCommand, TakesTheOpsOfALayerAroundItsRecurrence) {
+  const TemporaryFolder folder;
+  const Tensor x = Tensor::empty({1, 3, 2}, DType::f32), weight = Tensor::empty({2, 2}, DType::f32),
+               o = Tensor::empty({1, 3, 2}, DType::f32), state = Tensor::empty({1, 2, 1}, DType::f32);
+  std::copy_n(std::array<float, 6>{1, 10, 2, 20, 3, 30}.data(), 6, x.as<float>());
+  std::copy_n(std::array<float, 4>{100, 1, 0, 2}.data(), 4, weight.as<float>());
+  std::copy_n(std::array<float, 6>{1, 20, 102, 40, 203, 60}.data(), 6, o.as<float>());
+  std::copy_n(std::array<float, 2>{3, 30}.data(), 2, state.as<float>());
+  const std::vector<cases::NamedTensor> tensors{
+      {"x", x}, {"weight", weight}, {"expect.o", o}, {"expect.final_state", state}};
+  cases::write_safetensors(folder / "conv", tensors, {{"op", "short_conv"}});
+  const Outcome outcome = fla({"check", folder / "conv", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<Json> rows = lines(outcome.out);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].at("function"), "short_conv");
+  EXPECT_EQ(rows[0].at("backend"), "original");
+  EXPECT_EQ(rows[0].at("errors"), Json({{"final_state", 0.0}, {"o", 0.0}}));
+
+  const Outcome ran =
+      fla({"run", "short_conv", "--in", folder / "conv", "--out", folder / "result", "--option", "use_silu"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Tensor written = cases::Safetensors::open(folder / "result").read("o");
+  EXPECT_NEAR(written.as<float>()[0], 1 / (1 + std::exp(-1.0)), 1e-6);
 }
 
 TEST(CheckCommand, RefusesAFileWithNothingToCompare) {

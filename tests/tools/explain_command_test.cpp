@@ -117,12 +117,25 @@ TEST(ExplainCommand, TakesStages) {
               HasSubstr("common.solve_tril -> original\n"));
 }
 
+TEST(ExplainCommand, TakesTheOpsOfALayerAroundItsRecurrence) {
+  const Outcome conv = fla({"explain", "short_conv", "--shape", "T=64,D=256,W=4,N=3", "--dtype", "bf16",
+                            "--option", "use_silu", "--with", "initial_state", "--json"});
+  ASSERT_EQ(conv.code, 0) << conv.err;
+  EXPECT_EQ(Json::parse(conv.out).at("function"), "short_conv");
+  EXPECT_EQ(Json::parse(conv.out).at("selected"), "original");
+  EXPECT_THAT(fla({"explain", "gated_rms_norm", "--shape", "T=64,HV=2,V=128", "--with", "weight"}).out,
+              HasSubstr("gated_rms_norm.gated_rms_norm -> original\n"));
+  EXPECT_EQ(fla({"explain", "short_conv", "--shape", "T=64,D=256"}).err,
+            "fla: shape: expected a size of W, got none\n");
+  EXPECT_EQ(fla({"explain", "short_conv", "--shape", "T=64,D=256,W=5"}).err,
+            "fla: short_conv: weight: expected W from 2 to 4, got 5\n");
+}
+
 TEST(ExplainCommand, SaysWhichOpsAndSizesItKnows) {
   EXPECT_EQ(fla({"explain", "common", "--shape", kShape}).err,
             "fla: op: expected one of kda, gated_delta_rule, delta_rule, gla, simple_gla, retention, "
-            "lightning_attn, linear_attn, dplr_delta_rule, iplr_delta_rule, common.l2_norm, common.gate, "
-            "common.solve_tril, "
-            "got 'common'\n");
+            "lightning_attn, linear_attn, dplr_delta_rule, iplr_delta_rule, short_conv, gated_rms_norm, "
+            "common.l2_norm, common.gate, common.solve_tril, got 'common'\n");
   EXPECT_EQ(fla({"explain", "common.solve_tril", "--shape", "T=64,H=2,K=16"}).err,
             "fla: shape: expected a size of C, got none\n");
   EXPECT_EQ(fla({"explain", "kda", "--shape", "T=64,H=2,C=16"}).err,

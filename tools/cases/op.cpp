@@ -79,6 +79,42 @@ Op backward_op() {
               }};
 }
 
+/// An op of a layer around its recurrence, which has one function.
+template <class Args, typename Args::Result (*function)(const Args&)>
+Op layer_op(std::string_view name) {
+  // A table calls memory for o `out`.
+  static constexpr auto kResultName = [](std::string_view output) { return output == "out" ? "o" : output; };
+  static const std::array functions{name};
+  static const std::vector<std::string_view> results = [] {
+    std::vector<std::string_view> names;
+    for (const Argument& argument : Args::arguments()) {
+      if (is_result(Args::arguments(), argument)) names.push_back(kResultName(argument.name));
+    }
+    return names;
+  }();
+  return {.name = name,
+          .title = name,
+          .arguments = Args::arguments(),
+          .functions = functions,
+          .results = results,
+          .make_args = []() -> std::shared_ptr<void> { return std::make_shared<Args>(); },
+          .validate = [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); },
+          .front_door = [](const void*) { return functions[0]; },
+          .explain =
+              [](std::string_view asked, const void* args) {
+                return explain(functions[0], asked, *static_cast<const Args*>(args));
+              },
+          .run =
+              [](std::string_view, const void* args) {
+                typename Args::Result result = function(*static_cast<const Args*>(args));
+                std::vector<NamedTensor> found;
+                visit_results(result, [&](std::string_view output, const Tensor& tensor) {
+                  if (tensor.defined()) found.push_back({std::string(kResultName(output)), tensor});
+                });
+                return found;
+              }};
+}
+
 constexpr std::array<std::string_view, 3> kStages{"l2_norm", "gate", "solve_tril"};
 constexpr std::array<std::string_view, 3> kStageTitles{"common.l2_norm", "common.gate", "common.solve_tril"};
 constexpr std::array<std::string_view, 1> kStageResults{"out"};
@@ -108,9 +144,11 @@ bool is_backward(const Op& op) { return op.title.ends_with("_backward"); }
 
 std::span<const Op> all_ops() {
 #define FLA_OP(NAME, ARGS) recurrence_op<ARGS>(), backward_op<ARGS::Backward>(),
-  static const std::array ops{FLA_RECURRENCE_OPS(FLA_OP) stage_op<L2NormArgs, &common::l2_norm, 0>(),
-                              stage_op<GateArgs, &common::gate, 1>(),
-                              stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
+#define FLA_LAYER_OP(NAME, ARGS) layer_op<ARGS, &fla::NAME>(#NAME),
+  static const std::array ops{
+      FLA_RECURRENCE_OPS(FLA_OP) FLA_LAYER_OPS(FLA_LAYER_OP) stage_op<L2NormArgs, &common::l2_norm, 0>(),
+      stage_op<GateArgs, &common::gate, 1>(), stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
+#undef FLA_LAYER_OP
 #undef FLA_OP
   return ops;
 }

@@ -52,6 +52,7 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/dplr_delta_rule/dplr_delta_rule.h
   fla/ops/iplr_delta_rule/iplr_delta_rule.h
   fla/ops/gated_delta_rule/gated_delta_rule.h
+  fla/ops/gated_rms_norm/gated_rms_norm.h
   fla/ops/gla/gla.h
   fla/ops/kda/kda.h
   fla/ops/lightning_attn/lightning_attn.h
@@ -66,6 +67,7 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/recurrence/recurrence.h
   fla/ops/retention/retention.h
   fla/ops/rwkv7/rwkv7.h
+  fla/ops/short_conv/short_conv.h
   fla/ops/simple_gla/simple_gla.h
 )
 list(TRANSFORM FLA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)

@@ -25,14 +25,14 @@ Allowed allowed(const RecurrenceResult& result, const recurrence::Arguments& arg
   return {inputs, of_states(result.final_state), of_states(args.checkpoints)};
 }
 
-std::string too_far(const char* name, double error, double limit) {
-  if (error <= limit) return "";
-  char text[96];
-  std::snprintf(text, sizeof text, "%s is off by %.3g, allowed %.3g; ", name, error, limit);
-  return text;
-}
-
 }  // namespace
+
+std::string too_far(std::string_view name, double error, double limit) {
+  if (error <= limit) return "";
+  char text[64];
+  std::snprintf(text, sizeof text, " is off by %.3g, allowed %.3g; ", error, limit);
+  return std::string(name) + text;
+}
 
 std::vector<std::string> golden_files(const Options& options, std::string_view op) {
   std::vector<std::string> files;

@@ -15,6 +15,9 @@ namespace fla::conformance {
 /// The golden files of an op, sorted; none where no folder was given.
 std::vector<std::string> golden_files(const Options& options, std::string_view op);
 
+/// Says how far a result is off, if that is more than the limit, or not a number; otherwise empty.
+std::string too_far(std::string_view name, double error, double limit);
+
 /// What a golden file says the results are.
 cases::Reference expected_of(const cases::Case& golden);
 

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 20;
 
-/// The axis of a shape that counts heads, sequences (slots, or batches) or tokens; -1: none does.
+/// The axis of a shape that counts heads (or channels, where each is one), sequences (slots, or batches) or
+/// tokens; -1: none does.
 int find_axis(const ShapeRule& rule, std::initializer_list<Axis> axes) {
   for (int i = 0; i < rule.rank; ++i) {
     const DimRule& dim = rule.dims[static_cast<std::size_t>(i)];
@@ -25,7 +26,7 @@ int find_axis(const ShapeRule& rule, std::initializer_list<Axis> axes) {
   }
   return -1;
 }
-int head_axis(const ShapeRule& rule) { return find_axis(rule, {Axis::H, Axis::HV}); }
+int head_axis(const ShapeRule& rule) { return find_axis(rule, {Axis::H, Axis::HV, Axis::D}); }
 int token_axis(const ShapeRule& rule) { return find_axis(rule, {Axis::T}); }
 int sequence_axis(const ShapeRule& rule) { return find_axis(rule, {Axis::B, Axis::N, Axis::P}); }
 

@@ -12,8 +12,10 @@
 #include "fla/dispatch/plugins/plugin.h"
 #include "tools/cases/with_op.h"
 #include "tools/conformance/child.h"
+#include "tools/conformance/layer_checks.h"
 #include "tools/conformance/recurrence_checks.h"
 #include "tools/conformance/report_text.h"
+#include "tools/conformance/searched_layer.h"
 #include "tools/conformance/stage_checks.h"
 
 namespace fla::conformance {
@@ -32,6 +34,8 @@ struct Suite {
 const Suite& suite_of(std::string_view op) {
   static const Suite common(stage_checks());
   if (op == "common") return common;
+  static const Suite layer(layer_checks());
+  if (searched_layer_op(op) != nullptr) return layer;
   if (std::ranges::find(ops_with_checks(), op) == ops_with_checks().end()) {
     std::string names;
     for (const std::string_view name : ops_with_checks())
@@ -109,8 +113,11 @@ std::string Report::text() const {
 
 std::span<const std::string_view> ops_with_checks() {
   static constexpr auto names = [] {
-    std::array<std::string_view, 1 + cases::kOpNames.size()> all{"common"};
-    std::ranges::copy(cases::kOpNames, all.begin() + 1);
+#define FLA_OP(NAME, ARGS) #NAME,
+    constexpr auto layer = std::to_array<std::string_view>({FLA_LAYER_OPS(FLA_OP)});
+#undef FLA_OP
+    std::array<std::string_view, 1 + cases::kOpNames.size() + layer.size()> all{"common"};
+    std::ranges::copy(layer, std::ranges::copy(cases::kOpNames, all.begin() + 1).out);
     return all;
   }();
   return names;

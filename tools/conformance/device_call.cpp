@@ -21,15 +21,19 @@ bool same_memory(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
 }
 
+/// Of an output that is an input in place, that input.
 template <class Args>
-TensorView final_state_of(const Args& args) {
-  if constexpr (RecurrenceArgs<Args>) return args.final_state;
-  return {};
+const Argument* place_of(const Argument& output, const Args& args) {
+  const Argument* const input = find_argument(Args::arguments(), output.in_place_of);
+  return input != nullptr && same_memory(output.tensor(&args), input->tensor(&args)) ? input : nullptr;
 }
 
 template <class Args>
 bool is_written(const Argument& argument, const Args& args) {
-  return argument.kind == ArgumentKind::output || same_memory(argument.tensor(&args), final_state_of(args));
+  return argument.kind == ArgumentKind::output ||
+         std::ranges::any_of(Args::arguments(), [&](const Argument& output) {
+           return output.is_tensor() && place_of(output, args) == &argument;
+         });
 }
 
 template <class Args>
@@ -89,9 +93,11 @@ DeviceCall<Args>::DeviceCall(const Args& host, Device device, DeviceIndices indi
     if (argument.is_tensor() && argument.tensor(&host).defined()) mirror(argument);
   }
   load(host);
-  if (!is_given_outputs(host)) return;
-  const SurroundedMemory& workspace = workspace_.emplace_back(device, workspace_size(args_));
-  args_.workspace = {workspace.data(), workspace.bytes()};
+  if constexpr (requires { args_.workspace; }) {
+    if (!is_given_outputs(host)) return;
+    const SurroundedMemory& workspace = workspace_.emplace_back(device, workspace_size(args_));
+    args_.workspace = {workspace.data(), workspace.bytes()};
+  }
 }
 
 template <class Args>
@@ -99,8 +105,8 @@ void DeviceCall<Args>::mirror(const Argument& argument) {
   if (argument.kind == ArgumentKind::index && indices_ == DeviceIndices::on_host) return;
   const TensorView& host = argument.tensor(&host_);
   TensorView& there = argument.tensor(static_cast<void*>(&args_));
-  if (argument.name == "final_state" && same_memory(host, host_.initial_state)) {
-    there = args_.initial_state;
+  if (const Argument* const place = place_of(argument, host_)) {
+    there = place->tensor(&args_);
     return;
   }
   const std::span<std::byte> bytes = bytes_under(host);
@@ -139,32 +145,23 @@ typename Args::Result DeviceCall<Args>::bring_back(const Result& result) {
     (void)workspace.fetch();
     if (!workspace.intact_around()) damage_ += "wrote around the workspace; ";
   }
-  const auto on_host = [this](const Tensor& there, const TensorView& given, const TensorView& host) {
-    if (!there.defined()) return Tensor();
-    if (given.defined() && there.data() == given.data()) return Tensor::over(host);
-    return copy_to(there, {}, args_.stream);
-  };
-  if constexpr (RecurrenceArgs<Args>) {
-    return {on_host(result.o, args_.out, host_.out),
-            on_host(result.final_state, args_.final_state, host_.final_state)};
-  } else {
-    Result here;
-    const auto bring = [&](const Tensor& there, std::string_view name) {
-      const Argument* const argument = find_argument(Args::arguments(), name);
-      return argument == nullptr ? Tensor()
-                                 : on_host(there, argument->tensor(&args_), argument->tensor(&host_));
-    };
-#define FLA_INPUT(name) here.d##name = bring(result.d##name, "d" #name);
-    FLA_RECURRENCE_INPUTS(FLA_INPUT)
-#undef FLA_INPUT
-    return here;
-  }
+  Result here = result;
+  visit_results(here, [this](std::string_view name, Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const Argument& argument = *find_argument(Args::arguments(), name);
+    tensor = tensor.data() == argument.tensor(&args_).data() ? Tensor::over(argument.tensor(&host_))
+                                                             : copy_to(tensor, {}, args_.stream);
+  });
+  return here;
 }
 
 #define FLA_OP(NAME, ARGS)         \
   template class DeviceCall<ARGS>; \
   template class DeviceCall<ARGS::Backward>;
 FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+#define FLA_OP(NAME, ARGS) template class DeviceCall<ARGS>;
+FLA_LAYER_OPS(FLA_OP)
 #undef FLA_OP
 
 }  // namespace fla::conformance

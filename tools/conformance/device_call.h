@@ -40,10 +40,10 @@ class SurroundedMemory {
 
 enum class DeviceIndices : std::uint8_t { on_device, on_host };
 
-/// A call on a device that stands for one on the host, forward or backward: every tensor has the same strides
-/// there, the same alignment up to 64 bytes, the same bytes between its elements, and poison around them. A
-/// call that is given an output, besides a final state, is given a workspace, too, of exactly the bytes that
-/// it needs, full of poison.
+/// A call on a device that stands for one on the host, of any op in ops.h, forward or backward: every tensor
+/// has the same strides there, the same alignment up to 64 bytes, the same bytes between its elements, and
+/// poison around them. A call that may have a workspace and is given an output, besides a final state, is
+/// given a workspace, too, of exactly the bytes that it needs, full of poison.
 ///
 ///     DeviceCall call(args, device);
 ///     const RecurrenceResult result = call.bring_back(kda(call.args()));

@@ -9,7 +9,8 @@ GROUPS = {
     "Tensors, devices, errors": [
         "fla/core/tensor.h", "fla/core/dtype.h", "fla/core/device.h", "fla/core/half.h", "fla/core/errors.h", "fla/core/workspace.h",
         "fla/core/device_memory.h", "fla/core/cuda_devices.h", "fla/core/threads.h", "fla/core/version.h"],
-    "Ops": ["fla/ops/recurrence/recurrence.h", "fla/ops/kda/kda.h"],
+    "Ops": [
+        "fla/ops/recurrence/recurrence.h", "fla/ops/kda/kda.h", "fla/ops/short_conv/short_conv.h", "fla/ops/gated_rms_norm/gated_rms_norm.h"],
     "Choosing and seeing": [
         "fla/dispatch/observe/explain.h", "fla/dispatch/choice/plan.h", "fla/dispatch/choice/call_by_name.h", "fla/dispatch/settings/policy.h",
         "fla/core/environment.h", "fla/dispatch/config/config.h", "fla/dispatch/failure/breaker.h", "fla/dispatch/observe/counters.h",
@@ -128,6 +129,7 @@ def header(path):
     for comment, declaration in blocks(text):
         if declaration is None:
             parts.append(prose(comment))
+            last = None
         elif not comment and last == title(declaration) and is_shown(comment, declaration):
             parts[-1] = parts[-1].removesuffix("\n```") + "\n" + declaration + "\n```"  # an overload
         elif is_shown(comment, declaration):

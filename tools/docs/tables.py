@@ -22,9 +22,9 @@ def formula(op):
 
 
 def ops():
-    listed = re.findall(r"^  OP\((\w+), ", (ROOT / "fla/ops/ops.h").read_text(encoding="utf-8"), re.M)
+    recurrences = (ROOT / "fla/ops/ops.h").read_text(encoding="utf-8").partition("#define FLA_RECURRENCE_OPS")[2].partition("\n\n")[0]
     lines = []
-    for op in listed:
+    for op in re.findall(r"^  OP\((\w+), ", recurrences, re.M):
         ms, backend = measured.family(op, "prefill")
         lines.append([f"`{op}`", formula(op), measured.family(op, "decode")[0], f"{ms} (`{backend}`)"])
     return markdown(["op", "per token", "decode, ms", "prefill, ms"], lines)

@@ -38,13 +38,13 @@ struct BenchOptions {
 };
 
 std::vector<BenchCase> default_cases() {
-  return {{"prefill", parse_shape("B=1,T=512,H=8,K=128,V=128")},
-          {"decode", parse_shape("B=64,T=1,H=32,K=128,V=128")}};
+  return {{"prefill", parse_recurrence_shape("B=1,T=512,H=8,K=128,V=128")},
+          {"decode", parse_recurrence_shape("B=64,T=1,H=32,K=128,V=128")}};
 }
 
 std::vector<BenchCase> cases_for(const BenchOptions& options) {
   std::vector<BenchCase> cases;
-  for (const std::string& shape : options.shapes) cases.push_back({shape, parse_shape(shape)});
+  for (const std::string& shape : options.shapes) cases.push_back({shape, parse_recurrence_shape(shape)});
   if (!cases.empty()) return cases;
   for (const BenchCase& each : default_cases()) {
     if (options.has_case(each.name)) cases.push_back(each);
@@ -101,7 +101,7 @@ BenchRequest request_from(const BenchOptions& options) {
 
 /// A case by its shape; N packed sequences are about equally long.
 CudaCase cuda_case(const std::string& shape, DType state_dtype) {
-  CudaCase made{.name = shape, .sizes = parse_shape(shape), .state_dtype = state_dtype};
+  CudaCase made{.name = shape, .sizes = parse_recurrence_shape(shape), .state_dtype = state_dtype};
   const std::int64_t packed = made.sizes[Axis::N], T = made.sizes[Axis::T];
   for (std::int64_t i = 0; i < packed; ++i) made.lengths.push_back((i + 1) * T / packed - i * T / packed);
   return made;

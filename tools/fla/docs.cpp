@@ -89,7 +89,8 @@ std::string arguments() {
       const bool shared = std::ranges::count_if(op.tables, has_table(op.tables[i])) > 1;
       const bool is_first = std::ranges::find_if(op.tables, has_table(op.tables[i])) ==
                             op.tables.begin() + static_cast<std::ptrdiff_t>(i);
-      if (is_first) add(arguments_table(shared ? op.name : op.name + "." + op.functions[i], op.tables[i]));
+      const bool is_whole = shared || op.functions[i] == op.name;
+      if (is_first) add(arguments_table(is_whole ? op.name : op.name + "." + op.functions[i], op.tables[i]));
     }
   }
   return text;

@@ -18,8 +18,8 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 56;
 std::int64_t& axis(AxisSizes& sizes, std::string_view name) {
   const auto found = std::ranges::find(kAxisNames, name);
   if (found == kAxisNames.end()) {
-    throw InvalidArgument("shape",
-                          "expected sizes of B, T, H, HV, K, V, N, P and C, got '" + std::string(name) + "'");
+    throw InvalidArgument(
+        "shape", "expected sizes of B, T, H, HV, K, V, N, P, C, D and W, got '" + std::string(name) + "'");
   }
   return sizes[static_cast<Axis>(found - kAxisNames.begin())];
 }
@@ -118,14 +118,19 @@ AxisSizes parse_shape(std::string_view text) {
     size = size_from(name, item.substr(equals + 1));
   }
   expect_size(sizes, Axis::T);
-  expect_size(sizes, Axis::H);
-  if (sizes[Axis::C] < 0) expect_size(sizes, Axis::K);
   if (sizes[Axis::B] < 0) sizes[Axis::B] = 1;
   if (sizes[Axis::N] == 0 || (sizes[Axis::N] > 0 && sizes[Axis::B] != 1)) {
     throw InvalidArgument("shape", "expected B=1 and at least one sequence where N is given");
   }
   if (sizes[Axis::HV] < 0) sizes[Axis::HV] = sizes[Axis::H];
   if (sizes[Axis::V] < 0) sizes[Axis::V] = sizes[Axis::K];
+  return sizes;
+}
+
+AxisSizes parse_recurrence_shape(std::string_view text) {
+  const AxisSizes sizes = parse_shape(text);
+  expect_size(sizes, Axis::H);
+  expect_size(sizes, Axis::K);
   return sizes;
 }
 

@@ -13,9 +13,11 @@
 
 namespace fla::command {
 
-/// Reads "B=1,T=8192,H=32,K=128,V=128". B is 1 unless given, HV is H, V is K; N, the number of packed
-/// sequences, and P, the slots of a pool of states, may be left out. Throws InvalidArgument.
+/// Reads "B=1,T=8192,H=32,K=128,V=128". B is 1 unless given, HV is H, V is K; what else is left out, T
+/// aside, has no size. Throws InvalidArgument.
 AxisSizes parse_shape(std::string_view text);
+/// The same, of a call that must have H and K.
+AxisSizes parse_recurrence_shape(std::string_view text);
 
 /// An optional tensor of a call: "NAME", "NAME=DTYPE", "NAME@DEVICE" or "NAME=DTYPE@DEVICE".
 struct OptionalTensor {

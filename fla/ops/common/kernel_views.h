@@ -13,7 +13,29 @@
 #define FLA_HOST_DEVICE inline
 #endif
 
-namespace fla::common {
+namespace fla {
+
+/// The tokens of a sequence, and the batch that they lie in.
+struct Sequence {
+  std::int64_t batch, begin, end;
+};
+
+/// Where sequence n of a call with cu_seqlens begins.
+template <class Call>
+FLA_HOST_DEVICE std::int64_t sequence_begin(const Call& call, std::int64_t n) {
+  const std::int64_t at = call.cu_seqlens[n];
+  return at < 0 ? 0 : at > call.T ? call.T : at;
+}
+
+/// Whatever cu_seqlens holds, the tokens lie inside the tensors.
+template <class Call>
+FLA_HOST_DEVICE Sequence sequence_of(const Call& call, std::int64_t n) {
+  if (!call.cu_seqlens.data) return {n, 0, call.T};
+  const std::int64_t begin = sequence_begin(call, n), end = sequence_begin(call, n + 1);
+  return {0, begin, end < begin ? begin : end};
+}
+
+namespace common {
 
 /// [B, T, heads, channels]. beta has no channels.
 struct Rows {
@@ -83,4 +105,5 @@ FLA_HOST_DEVICE SlotsAs<Int> slots_of(const Call& call, std::int64_t n) {
   return {slot, slot_in<Int>(call.final_state, call.write_slots.data ? call.write_slots[n] : read)};
 }
 
-}  // namespace fla::common
+}  // namespace common
+}  // namespace fla

@@ -6,9 +6,9 @@
 
 #include "fla/core/device_memory.h"
 #include "fla/core/errors.h"
+#include "fla/ops/common/sequence_indices.h"
 #include "fla/ops/common/views_of.h"
 #include "fla/ops/recurrence/call.h"
-#include "fla/ops/recurrence/indices.h"
 
 namespace fla::recurrence {
 namespace {
@@ -85,18 +85,6 @@ void check_gradient(std::string_view name, const TensorView& gradient, std::stri
   }
 }
 
-/// The tokens of sequences, where the host can read that they end before T.
-std::int64_t packed_tokens(const Arguments& args) {
-  if (!args.cu_seqlens.defined() || !args.cu_seqlens.device().is_cpu()) return args.q.size(1);
-  return common::indices_of(args.cu_seqlens)[args.cu_seqlens.size(0) - 1];
-}
-
-/// Kernels write the tokens of sequences. Those behind the last one, in `tensor` of [B, T, …], are zeros.
-void clear_rest(const Tensor& tensor, const Arguments& args) {
-  const std::int64_t tokens = packed_tokens(args), T = args.q.size(1);
-  if (tokens < T) clear(tensor.view().slice(1, tokens, T - tokens), args.stream);
-}
-
 bool has_tokens(const Arguments& args, std::string_view name) {
   const Argument* argument = find_argument(args.table, name);
   return argument != nullptr && argument->shape.first.rank > 1 &&
@@ -112,7 +100,15 @@ void validate(const Arguments& args) {
     check_options(args);
     check_checkpoints(args);
     if (args.op.head_gate == HeadGate::slopes) check_layer(args);
-    check_indices(args, sizes);
+    common::check_indices({.cu_seqlens = args.cu_seqlens,
+                           .state_indices = args.state_indices,
+                           .state_write_indices = args.state_write_indices,
+                           .initial_state = args.initial_state,
+                           .final_state = args.final_state,
+                           .output_final_state = args.output_final_state,
+                           .device = args.q.device(),
+                           .stream = args.stream},
+                          sizes);
   });
 }
 
@@ -144,7 +140,7 @@ RecurrenceResult make_result(const Arguments& args) {
   RecurrenceResult result;
   result.o = args.out.defined() ? Tensor::over(args.out)
                                 : empty_on(args.v.shape(), args.v.dtype(), args.v.device(), args.stream);
-  clear_rest(result.o, args);
+  common::clear_behind_sequences(result.o, args.cu_seqlens, args.stream);
   if (args.final_state.defined()) {
     result.final_state = Tensor::over(args.final_state);
   } else if (args.output_final_state) {
@@ -168,9 +164,10 @@ RecurrenceGradients make_result(const BackwardArguments& args) {
     return empty_on(input.shape(), input.dtype(), input.device(), args.call.stream);
   };
   RecurrenceGradients result;
-#define FLA_INPUT(name)                                    \
-  result.d##name = gradient(args.d##name, args.call.name); \
-  if (result.d##name.defined() && has_tokens(args.call, #name)) clear_rest(result.d##name, args.call);
+#define FLA_INPUT(name)                                         \
+  result.d##name = gradient(args.d##name, args.call.name);      \
+  if (result.d##name.defined() && has_tokens(args.call, #name)) \
+    common::clear_behind_sequences(result.d##name, args.call.cu_seqlens, args.call.stream);
   FLA_RECURRENCE_INPUTS(FLA_INPUT)
 #undef FLA_INPUT
   return result;

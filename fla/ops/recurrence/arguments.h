@@ -10,6 +10,7 @@
 #include "fla/core/export.h"
 #include "fla/core/tensor.h"
 #include "fla/core/workspace.h"
+#include "fla/ops/common/kernel_views.h"
 #include "fla/ops/recurrence/kinds.h"
 
 /// The arguments of the family's ops, whichever op it is: what recurrence.h's templates hand to the library.

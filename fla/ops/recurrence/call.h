@@ -93,17 +93,4 @@ FLA_HOST_DEVICE float head_decay(const Call& call, std::int64_t head) {
   return log1pf(-exp2f(-5 - static_cast<float>(head)));
 }
 
-/// Where sequence n of a call with cu_seqlens begins.
-FLA_HOST_DEVICE std::int64_t sequence_begin(const RecurrenceCall& call, std::int64_t n) {
-  const std::int64_t at = call.cu_seqlens[n];
-  return at < 0 ? 0 : at > call.T ? call.T : at;
-}
-
-/// Whatever cu_seqlens holds, the tokens lie inside the tensors.
-FLA_HOST_DEVICE Sequence sequence_of(const RecurrenceCall& call, std::int64_t n) {
-  if (!call.cu_seqlens.data) return {n, 0, call.T};
-  const std::int64_t begin = sequence_begin(call, n), end = sequence_begin(call, n + 1);
-  return {0, begin, end < begin ? begin : end};
-}
-
 }  // namespace fla

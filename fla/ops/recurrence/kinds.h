@@ -15,9 +15,4 @@ enum class HeadGate : std::uint8_t { given, retention, slopes };
 /// of the state before it decays.
 enum class Rule : std::uint8_t { additive, delta, low_rank };
 
-/// The tokens of a sequence, and the batch that they lie in.
-struct Sequence {
-  std::int64_t batch, begin, end;
-};
-
 }  // namespace fla

@@ -6,6 +6,7 @@
 
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
+#include "fla/ops/common/original_device.h"
 #include "fla/ops/recurrence/call_of.h"
 #include "fla/ops/recurrence/cpu/kernels.h"
 
@@ -24,28 +25,7 @@ RecurrenceResult run_on_cpu(const Arguments& args, void (*kernel)(const Recurren
   return result;
 }
 
-constexpr int kOldestArchitecture = 80;
-
-void check_device(Device device) {
-  const auto devices = cuda_devices();
-  if (devices.empty()) {
-    throw InvalidArgument(
-        "q", "expected device cpu, got " + to_string(device) + ": " + std::string(why_no_cuda_device()));
-  }
-  const CudaDevice* found = find_cuda_device(device);
-  if (found == nullptr) {
-    const std::string last =
-        to_string(Device{DeviceType::cuda, static_cast<std::int16_t>(devices.size() - 1)});
-    throw InvalidArgument("q", "expected device " +
-                                   (devices.size() == 1 ? std::string("cuda:0") : "cuda:0 to " + last) +
-                                   ", got " + to_string(device));
-  }
-  if (found->architecture() < kOldestArchitecture) {
-    throw InvalidArgument("q", "expected a device of compute capability 8.0 or above, got " +
-                                   to_string(device) + ", " + found->name + ", with " +
-                                   std::to_string(found->major) + "." + std::to_string(found->minor));
-  }
-}
+void check_device(Device device) { common::check_cuda_device("q", device); }
 
 #ifdef FLA_HAS_CUDA
 

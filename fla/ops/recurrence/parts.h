@@ -36,8 +36,12 @@
   FLAG(safe_gate, "with use_gate_in_kernel: lower_bound must be in [-5, 0)")                   \
   NUMBER(lower_bound, "with use_gate_in_kernel: g is lower_bound * sigmoid(exp(A_log) * (g + dt_bias))")
 
-#define FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                           \
-  FLAG(state_v_first, "states are [V, K] instead of [K, V]")                                             \
+#define FLA_PART_PACKING(INDEX, FLAG, FORWARD)               \
+  FLAG(state_v_first, "states are [V, K] instead of [K, V]") \
+  FLA_PART_SEQUENCES(INDEX, FORWARD)
+
+/// Packed sequences, and the slots of a pool of states that they have.
+#define FLA_PART_SEQUENCES(INDEX, FORWARD)                                                               \
   INDEX(cu_seqlens, optional, kIndexTypes, "N+1",                                                        \
         "where packed sequences begin, and at last where they end: at T or before it")                   \
   FORWARD(INDEX(state_indices, optional, kIndexTypes, "N",                                               \

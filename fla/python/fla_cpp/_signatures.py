@@ -71,19 +71,23 @@ def documentation(function):
     by_position, by_keyword = parameters(function)
     results = [function["table"][output] for output, *_ in function["results"]]
     names = [row["name"] for row in results]
-    lines = [function["doc"], "", "For every token t, from initial_state or a state S of zeros:", ""]
+    start = ", from initial_state or a state S of zeros" if "S <-" in function["formula"] else ""
+    lines = [function["doc"], "", f"For every token t{start}:", ""]
     lines += [f"    {line}" for line in function["formula"].splitlines()]
     lines += ["", "Example:", "", *(f"    {line}" for line in example(function))]
     lines += ["", "Arguments, arrays by their shapes:"]
     lines += [f"    {parameter.name}: {parameter.doc}" for parameter in by_position + by_keyword]
     lines += [f"    {sentence}" for *_, sentence in _compatibility.COMPOSED.get(function["name"], ()) if sentence]
-    lines += ["", f"Returns a tuple of the arrays that {' and '.join(names)} would hold; None for one not asked for."]
+    if len(names) == 1:
+        lines += ["", f"Returns the array that {names[0]} would hold."]
+    else:
+        lines += ["", f"Returns a tuple of the arrays that {' and '.join(names)} would hold; None for one not asked for."]
     lines += ["An array with one axis, indices aside, may come in any shape that has its numbers in a row."]
     lines += ["Arrays are the caller's kind (torch, NumPy, CuPy, JAX, …), and so are the results, without a copy."]
     return "\n".join(lines)
 
 
-_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64}
+_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64, "D": 256, "W": 4}
 
 
 def example(function):
@@ -98,7 +102,9 @@ def example(function):
         lines.append(f"{row['name']} = {value}")
         given.append(f"{row['name']}={row['name']}")
     results = [function["table"][output]["name"] for output, *_ in function["results"]]
-    if results[0] == "out":
+    if results == ["out"]:
+        results = ["o"]
+    elif results[0] == "out":
         results, given = ["o", "state"], [*given, "output_final_state=True"]
     return [*lines, f"{', '.join(results)} = fla_cpp.{function['name']}({', '.join(given)})"]
 
@@ -215,7 +221,8 @@ def _compiled(function, name, last_lines):
     arguments, in its order, and the stream."""
     by_position, by_keyword = parameters(function)
     statements = [parameter.statement for parameter in by_position + by_keyword if parameter.statement]
-    if {"initial_state", "final_state", "state_indices"} <= {row["name"] for row in function["table"]}:
+    dtypes = {row["name"]: row["dtypes"].split(" or ") for row in function["table"]}
+    if {"initial_state", "final_state", "state_indices"} <= set(dtypes) and "f16" not in dtypes["initial_state"]:
         # Not where it is updated in its place.
         statements.append(
             "if initial_state is not None and final_state is None and state_indices is None:"
@@ -241,7 +248,11 @@ def make(function):
     name = function["name"]
     globals()[f"_call_{name}"] = under_its_names(function, function["call"])
     lines = _composed_lines(function, "_compose", name)
-    lines += [f"if _tracing(): return _through_torch({function['target']!r}, (VALUES))", f"return _call_{name}(VALUES)"]
+    one = "[0]" if len(function["results"]) == 1 else ""
+    lines += [
+        f"if _tracing(): return _through_torch({function['target']!r}, (VALUES)){one}",
+        f"return _call_{name}(VALUES){one}",
+    ]
     made = _compiled(function, name, lines)
     made.__module__ = "fla_cpp"
     made.__doc__ = documentation(function)

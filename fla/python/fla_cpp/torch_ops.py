@@ -62,6 +62,11 @@ def _has_tangent(value):
     return isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None
 
 
+def _size(sizes, axis):
+    """Of "T" or "W-1"."""
+    return sizes[axis[:-2]] - 1 if axis.endswith("-1") else sizes[axis]
+
+
 class _Entry:
     """What the ops of one function are made from."""
 
@@ -109,9 +114,14 @@ class _Entry:
     def run(self, *given):
         values = self.values(given[: len(self.inputs)], given[len(self.inputs) :])
         results = self.direct(*values, None)
-        return tuple(
+        return self._returned(
             result if self.is_asked_for(values, n) else given[0].new_empty(0) for n, result in enumerate(results)
         )
+
+    def _returned(self, results):
+        """As torch has them: one result is no tuple."""
+        results = tuple(results)
+        return results[0] if len(results) == 1 else results
 
     def fake(self, *given):
         values = self.values(given[: len(self.inputs)], given[len(self.inputs) :])
@@ -125,10 +135,10 @@ class _Entry:
                 results.append(torch.empty_like(values[gradient_of], memory_format=torch.contiguous_format))
                 continue
             source = values[like]
-            shape = [sizes[axis] for axis in self._rule(self.table[output], values).split()]
+            shape = [_size(sizes, axis) for axis in self._rule(self.table[output], values).split()]
             dtype = source.dtype if source is not None else torch.float32
             results.append(given[0].new_empty(shape, dtype=dtype))
-        return tuple(results)
+        return self._returned(results)
 
     def _rule(self, row, values):
         """The shape in force: "N HV K V; state_v_first: N HV V K" has another with its flag."""
@@ -174,7 +184,9 @@ class _Entry:
         if any(output is not None for output in outputs):
             raise RuntimeError(f"fla_cpp: {self.name} with gradients: expected no outputs of the caller's")
         if not self.backward:
-            why = f"{self.name.removesuffix('_backward')} has no second derivatives"
+            why = f"{self.name} has no backward; call it under torch.no_grad()"
+            if self.name.endswith("_backward"):
+                why = f"{self.name.removesuffix('_backward')} has no second derivatives"
             return _WithoutBackward.apply(why, run, *given)
         values = self.values(given)
         if any(row["names_slots"] and value is not None for row, value in zip(self.table, values)):
@@ -254,6 +266,8 @@ def dispatched(name, values):
         results = entry.op(*inputs)
     else:
         results = entry.op_out(*inputs, *outputs)
+    if len(entry.results) == 1:
+        results = (results,)
     return tuple(
         values[output] if values[output] is not None else (result if entry.is_asked_for(values, n) else None)
         for n, ((output, *_), result) in enumerate(zip(entry.results, results))

@@ -36,13 +36,14 @@ def stub(function):
         "_Array" if flag < 0 and gradient_of < 0 else "_Array | None"
         for _, flag, _, gradient_of in function["results"]
     ]
+    returned = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
     return "\n".join(
         [
             f"def {function['name']}(",
             *map(line, by_position),
             "    *,",
             *map(line, by_keyword),
-            f") -> tuple[{', '.join(results)}]: ...",
+            f") -> {returned}: ...",
         ]
     )
 

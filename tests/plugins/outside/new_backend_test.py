@@ -80,9 +80,10 @@ class NewBackend(OutsideTest):
         self.assertEqual(self.refusal_of("original", "--op", "kda"),
                          "scripts/new_backend: NAME: 'original' is what the original kernels are called\n")
 
-    def test_backend_of_any_op_compiles(self):
+    def test_backend_of_any_recurrence_compiles(self):
         self.make_tree()
-        ops = re.findall(r"^ *OP\((\w+), ", (SOURCE / "fla/ops/ops.h").read_text(), re.M)
+        recurrences = (SOURCE / "fla/ops/ops.h").read_text().partition("#define FLA_RECURRENCE_OPS")[2].partition("\n\n")[0]
+        ops = re.findall(r"^ *OP\((\w+), ", recurrences, re.M)
         self.assertIn("dplr_delta_rule", ops)
         # What all of them include is read once; another test compiles a backend that has to include it by itself.
         header = self.folder / "common.h"
@@ -98,8 +99,9 @@ class NewBackend(OutsideTest):
                 output_of(*compiler, "-include", header, "-fsyntax-only", self.folder / source)
 
     def test_op_must_be_one_of_the_list(self):
-        self.assertRegex(self.refusal_of("acme", "--op", "mix"),
-                         r"^scripts/new_backend: --op: expected one of kda, gated_delta_rule, .*, got 'mix'\n$")
+        for op in ("mix", "short_conv"):
+            self.assertRegex(self.refusal_of("acme", "--op", op),
+                             rf"^scripts/new_backend: --op: expected one of kda, gated_delta_rule, .*, iplr_delta_rule, got '{op}'\n$")
 
     def test_folders_that_exist_are_left_alone(self):
         (self.folder / "acme").mkdir()

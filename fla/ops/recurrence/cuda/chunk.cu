@@ -1,7 +1,8 @@
 #include <algorithm>
 
+#include "fla/ops/common/cuda/host_indices.cuh"
 #include "fla/ops/recurrence/cuda/chunk_launch.h"
-#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/padded_keys.h"
 
 namespace fla::cuda {

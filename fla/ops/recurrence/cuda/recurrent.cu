@@ -1,4 +1,5 @@
-#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/common/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/padded_keys.h"
 #include "fla/ops/recurrence/cuda/states.cuh"
 #include "fla/ops/recurrence/cuda/tokens.cuh"

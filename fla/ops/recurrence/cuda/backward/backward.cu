@@ -1,9 +1,10 @@
 #include <algorithm>
 
+#include "fla/ops/common/cuda/host_indices.cuh"
 #include "fla/ops/common/cuda/memory_parts.h"
 #include "fla/ops/common/cuda/warp.cuh"
 #include "fla/ops/recurrence/cuda/backward/launch.h"
-#include "fla/ops/recurrence/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/tokens.cuh"
 
 /// The entry of the backward kernels. With `normalize`, o = x / d: x is the plain output, d = scale q^T z +

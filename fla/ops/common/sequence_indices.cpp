@@ -1,4 +1,4 @@
-#include "fla/ops/recurrence/indices.h"
+#include "fla/ops/common/sequence_indices.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include "fla/ops/common/index_checks.h"
 #include "fla/ops/common/views_of.h"
 
-namespace fla::recurrence {
+namespace fla::common {
 namespace {
 
 /// An index under the name that messages give it.
@@ -21,7 +21,7 @@ struct NamedIndex {
   const TensorView& entries;
 
   bool readable() const { return entries.defined() && entries.device().is_cpu(); }
-  std::int64_t operator[](std::int64_t i) const { return common::indices_of(entries)[i]; }
+  std::int64_t operator[](std::int64_t i) const { return indices_of(entries)[i]; }
   std::string entry(std::int64_t i) const {
     return name + ("[" + std::to_string(i) + "]=") + std::to_string((*this)[i]);
   }
@@ -33,7 +33,7 @@ std::string sized(const char* axis, std::int64_t size) {
 
 // ---- what is given
 
-void check_starts_are_due(const Arguments& args, const AxisSizes& sizes) {
+void check_starts_are_due(const SequenceArguments& args, const AxisSizes& sizes) {
   if (!args.cu_seqlens.defined()) return;
   if (sizes[Axis::B] != 1) {
     throw InvalidArgument("cu_seqlens",
@@ -45,7 +45,7 @@ void check_starts_are_due(const Arguments& args, const AxisSizes& sizes) {
   }
 }
 
-void check_slots_are_due(const Arguments& args) {
+void check_slots_are_due(const SequenceArguments& args) {
   if (!args.state_indices.defined() || args.final_state.defined()) return;
   // What is written goes into the caller's pool: the other slots of one made here would hold nothing.
   if (args.state_write_indices.defined())
@@ -154,7 +154,7 @@ struct Contents {
   const TensorView &cu_seqlens, &state_indices, &state_write_indices;
 };
 
-void check_contents(const Arguments& args, const Contents& contents, const AxisSizes& sizes) {
+void check_contents(const SequenceArguments& args, const Contents& contents, const AxisSizes& sizes) {
   check_starts({"cu_seqlens", contents.cu_seqlens}, sizes[Axis::T]);
   const NamedIndex read{"state_indices", contents.state_indices};
   const NamedIndex write{"state_write_indices", contents.state_write_indices};
@@ -184,12 +184,12 @@ TensorView copied(const TensorView& index, Stream stream, Tensor& memory) {
 
 }  // namespace
 
-void check_indices(const Arguments& args, const AxisSizes& sizes) {
+void check_indices(const SequenceArguments& args, const AxisSizes& sizes) {
   check_starts_are_due(args, sizes);
   check_slots_are_due(args);
   const bool hidden = is_on_device(args.cu_seqlens) || is_on_device(args.state_indices) ||
                       is_on_device(args.state_write_indices);
-  if (!hidden || !checks_device_indices() || is_capturing(args.q.device(), args.stream))
+  if (!hidden || !checks_device_indices() || is_capturing(args.device, args.stream))
     return check_contents(args, {args.cu_seqlens, args.state_indices, args.state_write_indices}, sizes);
   Tensor starts, read, write;  // the memory of the copies
   check_contents(args,
@@ -198,4 +198,10 @@ void check_indices(const Arguments& args, const AxisSizes& sizes) {
                  sizes);
 }
 
-}  // namespace fla::recurrence
+void clear_behind_sequences(const TensorView& tensor, const TensorView& cu_seqlens, Stream stream) {
+  if (!cu_seqlens.defined() || !cu_seqlens.device().is_cpu()) return;
+  const std::int64_t tokens = indices_of(cu_seqlens)[cu_seqlens.size(0) - 1], T = tensor.size(1);
+  if (tokens < T) clear(tensor.slice(1, tokens, T - tokens), stream);
+}
+
+}  // namespace fla::common

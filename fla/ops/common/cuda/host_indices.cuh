@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "fla/ops/common/cuda/index_workspace.h"
 #include "fla/ops/common/cuda/launch.cuh"
-#include "fla/ops/recurrence/cuda/index_workspace.h"
-#include "fla/ops/recurrence/cuda/kernels.h"
+#include "fla/ops/common/kernel_views.h"
 
 /// cu_seqlens and state indices in host memory travel to the workspace as arguments of a kernel, so that the
 /// caller's memory is free when the launch returns, nothing waits, and a captured graph keeps the values of
@@ -12,7 +12,8 @@
 namespace fla::cuda {
 
 /// Bytes of the workspace, from its beginning, that they take.
-inline std::size_t index_workspace(const RecurrenceCall& call) {
+template <class Call>
+std::size_t index_workspace(const Call& call) {
   return index_workspace(call.N, call.cu_seqlens.on_host, call.read_slots.on_host, call.write_slots.on_host);
 }
 
@@ -28,7 +29,8 @@ __global__ void write_indices(const __grid_constant__ IndexBlock block, std::int
 }
 
 /// Writes `count` entries to `target`, makes `indices` point there, and `target` behind them.
-inline cudaError_t place(Indices& indices, std::int64_t count, std::int64_t*& target, cudaStream_t stream) {
+inline cudaError_t place(common::Indices& indices, std::int64_t count, std::int64_t*& target,
+                         cudaStream_t stream) {
   if (!indices.on_host) return cudaSuccess;
   for (std::int64_t first = 0; first < count; first += kIndicesAtOnce) {
     IndexBlock block;
@@ -44,7 +46,8 @@ inline cudaError_t place(Indices& indices, std::int64_t count, std::int64_t*& ta
 }
 
 /// Afterwards all of the call's indices are on the device.
-inline cudaError_t place_host_indices(RecurrenceCall& call, void* workspace, cudaStream_t stream) {
+template <class Call>
+cudaError_t place_host_indices(Call& call, void* workspace, cudaStream_t stream) {
   auto* target = static_cast<std::int64_t*>(workspace);
   if (const cudaError_t error = place(call.cu_seqlens, call.N + 1, target, stream); error != cudaSuccess)
     return error;

@@ -1,0 +1,9 @@
+#pragma once
+
+#include "fla/ops/gated_rms_norm/call.h"
+
+namespace fla {
+
+void gated_rms_norm_on_cpu(const GatedRmsNormCall& call);
+
+}  // namespace fla

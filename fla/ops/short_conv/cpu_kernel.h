@@ -1,0 +1,10 @@
+#pragma once
+
+#include "fla/ops/short_conv/call.h"
+
+namespace fla {
+
+/// Runs the call, whose indices are on the host and right.
+void short_conv_on_cpu(const ShortConvCall& call);
+
+}  // namespace fla
