@@ -241,16 +241,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   __syncthreads();
   const auto front = keys.template decays_from_front<true>(), Q = keys.q * front;
   put(keys.k * front, memory.results.Kt, keys.channel);
-  solve(memory, [&](int turn) {
-    constexpr int kOthers = kBlockThreads - 64;
-    const int thread = static_cast<int>(threadIdx.x) - 64;
-    if (turn == 0) {
-      store_tile<kOthers>(memory.M, to.M, thread);
-      store_tile<kOthers>(memory.N, to.N, thread);
-    } else {
-      store_tile<kOthers>(memory.results.Kt, to.Kt, thread);
-    }
-  });
+  solve(memory, memory.results.Kt, to);
   __syncthreads();
   {
     Slice<kTokenTiles> x = {};

@@ -69,10 +69,12 @@ __device__ void merge(Memory& memory, int base, int column) {
   }
 }
 
-/// Solves for T, by two warps; the others do meanwhile(0), and meanwhile(1) after a barrier of all.
-template <class Memory, class Meanwhile>
-__device__ void solve(Memory& memory, Meanwhile&& meanwhile) {
-  const int warp = threadIdx.x / 32;
+/// Solves for T, by two warps; the others store M, N and Kt, which is in shared memory after the next
+/// barrier.
+template <class Memory>
+__device__ void solve(Memory& memory, const KeyTile& Kt, ChunkMemory& to) {
+  constexpr int kOthers = kBlockThreads - 64;
+  const int warp = threadIdx.x / 32, other = static_cast<int>(threadIdx.x) - 64;
   if (warp < 2) {
     const int block = threadIdx.x / 16, j = threadIdx.x % 16;
     float x[16];
@@ -92,13 +94,14 @@ __device__ void solve(Memory& memory, Meanwhile&& meanwhile) {
           static_cast<std::uint16_t>(pack_f16(x[i], 0));
     }
   } else {
-    meanwhile(0);
+    store_tile<kOthers>(memory.M, to.M, other);
+    store_tile<kOthers>(memory.N, to.N, other);
   }
   __syncthreads();
   if (warp < 2)
     merge<16>(memory, 32 * warp, 32 * warp);
   else
-    meanwhile(1);
+    store_tile<kOthers>(Kt, to.Kt, other);
   __syncthreads();
   if (warp < 2) merge<32>(memory, 0, 16 * warp);
 }

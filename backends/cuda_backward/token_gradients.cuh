@@ -11,13 +11,16 @@
 ///     rows       k, V, E         U, dY, M, T           k, q, dM, dN
 ///     makes      Z U             dU dY W, dM dN        dk dq
 ///
-/// A warp has 16 values, later 16 channels, of all tokens. W = dS'^T U is what dk gets through the state that
-/// the chunk leaves. With s_q, s_k the sums over channels of q dq and k dk, and s_r of what dk gets where k
-/// reads (gradients.cuh calls that a, and where k writes b), the terms of dg are s_q + s_r - (s_k - s_r).
+/// A warp has 16 values, later 16 channels, of all tokens. W = dS'^T U is the part of dk that comes through
+/// the state that the chunk leaves.
+///
+/// The terms of dg (gradients.cuh) are sums over channels. A token's key reads the state and is written to
+/// it; with r the part of dk from where it reads, they are q dq + k r - k (dk - r).
 namespace fla::cuda_backward {
 
-/// Ends a basic block, within which ptxas orders instructions: what follows is not begun before, when it
-/// would need registers that are still in use (136 bytes of them a thread went to memory and back).
+/// A branch that is never taken. ptxas moves instructions within basic blocks, across barriers too; this ends
+/// a block, so that the next step's registers are not needed while this step's are in use. Without it 136
+/// bytes a thread were spilled.
 __device__ inline void end_step() {
   if (gridDim.x == 0) __trap();
 }

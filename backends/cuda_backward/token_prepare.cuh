@@ -102,16 +102,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     Kr.at[n][r] = scaled(word, memory.back, n);
     word_of(memory.Kt, row, 0, n, r) = scaled(word, memory.front, n);
   });
-  solve(memory, [&](int turn) {
-    constexpr int kOthers = kBlockThreads - 64;
-    const int thread = static_cast<int>(threadIdx.x) - 64;
-    if (turn == 0) {
-      store_tile<kOthers>(memory.M, to.M, thread);
-      store_tile<kOthers>(memory.N, to.N, thread);
-    } else {
-      store_tile<kOthers>(memory.Kt, to.Kt, thread);
-    }
-  });
+  solve(memory, memory.Kt, to);
   show_to_products();
   __syncthreads();
   {

@@ -3,8 +3,7 @@
 #include "backends/cuda_backward/outputs.cuh"
 
 /// Inputs of chunks whose gates have a number a token. Rows, tokens x channels or values, are operands of
-/// warpgroups once they are f16: the products are made in the order that `operand` says, and nothing is
-/// transposed on the way.
+/// warpgroups once they are f16. Either side of them can be contracted over, so nothing is transposed.
 namespace fla::cuda_backward {
 
 /// The gate of the thread's token, of gates that have a number a token: the constructor issues the loads.

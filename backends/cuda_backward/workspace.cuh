@@ -37,10 +37,12 @@ struct ChunkMemory {
 };
 
 struct BackwardMemory {
-  ChunkMemory* chunks;            ///< [place][HV]
-  std::uint32_t* largest;         ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
-  std::uint32_t* done;            ///< [place][HV / group]: heads that have left dq and dk; after largest
-  std::int64_t places, counters;  ///< numbers of largest and done, which are cleared
+  ChunkMemory* chunks;     ///< [place][HV]
+  std::uint32_t* largest;  ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
+  /// [place][HV / group], behind `largest`: how many heads of a group have left their dq and dk.
+  std::uint32_t* done;
+  std::int64_t places;
+  std::int64_t counters;  ///< of `largest` and `done` together; all are 0 at first
   std::size_t bytes = 0;
 
   BackwardMemory(const RecurrenceCall& call, char* memory)

@@ -80,6 +80,10 @@ class FLA_API BaseBackend {
   virtual void configure() {}
   /// Those settings, for documents and the command.
   virtual std::span<const Variable> variables() const { return {}; }
+
+ protected:
+  /// For functions of an op's class that a backend did not override. Throws BackendError.
+  [[noreturn]] static void not_implemented(std::string_view function);
 };
 
 namespace dispatch {

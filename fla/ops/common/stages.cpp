@@ -128,14 +128,6 @@ StageSet StageSet::current() {
 
 }  // namespace common
 
-namespace {
-
-[[noreturn]] void not_implemented(const char* stage) {
-  throw BackendError(std::string(stage) + " is not implemented", BackendError::Wrote::nothing);
-}
-
-}  // namespace
-
 StageResult CommonBackend::l2_norm(const L2NormArgs&) { not_implemented("l2_norm"); }
 Verdict CommonBackend::l2_norm_verifier(const L2NormArgs&) const { return accept(); }
 StageResult CommonBackend::gate(const GateArgs&) { not_implemented("gate"); }

@@ -96,7 +96,7 @@ DISPATCH("gated_rms_norm", GatedRmsNormResult, gated_rms_norm, const GatedRmsNor
 }
 
 GatedRmsNormResult GatedRmsNormBackend::gated_rms_norm(const GatedRmsNormArgs&) {
-  throw BackendError("gated_rms_norm is not implemented", BackendError::Wrote::nothing);
+  not_implemented("gated_rms_norm");
 }
 Verdict GatedRmsNormBackend::gated_rms_norm_verifier(const GatedRmsNormArgs&) const { return accept(); }
 

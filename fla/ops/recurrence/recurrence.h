@@ -152,11 +152,6 @@ class FLA_API RecurrenceBackend : public BaseBackend {
 
   /// Which way it would run such a call; nothing where there is one way.
   virtual std::string route(std::string_view /*function*/, const Args&) const { return ""; }
-
- protected:
-  [[noreturn]] static void not_implemented(std::string_view function) {
-    throw BackendError(std::string(function) + " is not implemented", BackendError::Wrote::nothing);
-  }
 };
 
 /// The class to subclass to serve an op; override what the backend has.

@@ -186,9 +186,7 @@ std::size_t workspace_size(const ShortConvArgs& args) {
   return bytes;
 }
 
-ShortConvResult ShortConvBackend::short_conv(const ShortConvArgs&) {
-  throw BackendError("short_conv is not implemented", BackendError::Wrote::nothing);
-}
+ShortConvResult ShortConvBackend::short_conv(const ShortConvArgs&) { not_implemented("short_conv"); }
 Verdict ShortConvBackend::short_conv_verifier(const ShortConvArgs&) const { return accept(); }
 std::size_t ShortConvBackend::workspace_size(const ShortConvArgs&) const { return 0; }
 
