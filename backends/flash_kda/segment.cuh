@@ -120,7 +120,9 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   const Item item = item_of(p, job % schedule.items);
   const Segment segment = segment_of(p, job, item.chunks);
   const bool needed = segment.there && !segment.ends;
-  const std::int32_t unsure = segment.last - segment.first < kUnsure ? segment.last : segment.first + kUnsure;
+  const bool may_forget = needed && p.looks;
+  const std::int32_t unsure =
+      !may_forget || segment.last - segment.first < kUnsure ? segment.last : segment.first + kUnsure;
   Patience patience;
 
   if (warp < 4) {
@@ -138,7 +140,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
                  item.batch);
     };
     if (tid == 0 && needed) {
-      load(look, looked_at, segment.last - 1, values);
+      if (may_forget) load(look, looked_at, segment.last - 1, values);
       Turn<Part::stages> turn;
       std::int32_t c = segment.first, loads = 0;
       const auto load_next = [&] {
@@ -147,12 +149,14 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
         turn.next();
       };
       while (c < unsure) load_next();
-      mbar_wait(told, 0, patience);
-      const Seen seen(smem);
-      if (seen.last_chunks > 0) c = values ? segment.last - seen.last_chunks : segment.last;
-      while (c < segment.last - (seen.holds_last ? 1 : 0)) load_next();
+      if (may_forget) {
+        mbar_wait(told, 0, patience);
+        const Seen seen(smem);
+        if (seen.last_chunks > 0) c = values ? segment.last - seen.last_chunks : segment.last;
+        while (c < segment.last - (seen.holds_last ? 1 : 0)) load_next();
+      }
     }
-    if (warp == 1 && needed) {
+    if (warp == 1 && may_forget) {
       float left = 1;
       std::int32_t looks = 0;
       do {
@@ -197,7 +201,8 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       // P begins as the identity, and stays near it; R of a segment from 1 on begins as zero.
       std::int32_t next_look = segment.first + (segment.index == 0 ? 0 : kLookEvery);
       std::int32_t c = segment.first, end = unsure;
-      for (bool sure = false;; sure = true, end = segment.last) {
+      if (!may_forget && values && wg == 0 && local == 0) *forgotten_of(p, segment.item, segment.index) = 0;
+      for (bool sure = !may_forget;; sure = true, end = segment.last) {
         while (c < end) {
           if (c >= next_look) {
             if (values) settle(s, gauge);
