@@ -258,7 +258,7 @@ TEST(FlashKdaSteps, AreAllNeededInSegments) {
 /// With one of the last chunks that counts alone, and with two.
 TEST(FlashKdaSteps, AreAllNeededInSegmentsThatForget) {
   for (const float decay : {-0.5f, -0.25f}) {
-    Forward forward = inside(768);
+    Forward forward = inside(384);
     forward.spec.options.lower_bound.reset();
     forward.spec.options.use_gate_in_kernel = false;
     forward.spec.gate_dtype = DType::f32;
