@@ -36,6 +36,7 @@
 #include "backends/cpu_simd/denormals.h"
 #include "backends/cpu_simd/kernels.h"
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "backends/cpu_simd/fold-inl.h"
 #include "backends/cpu_simd/inputs-inl.h"
 #include "backends/cpu_simd/step-inl.h"
 #include "backends/cpu_simd/tile-inl.h"
@@ -63,6 +64,7 @@ struct StatePlace {
 struct RecurrentWorkspace {
   std::size_t channels, columns;
   Step steps[kGroup];
+  Fold folded;
   const float* v[kGroup];  // rows, where they lie or in v_buffer
   float* o[kGroup];        // rows of the output or of o_buffer
   float* to[kGroup];       // where the states go; null: not written, of the last one
@@ -82,6 +84,10 @@ struct RecurrentWorkspace {
       step.probe = carver.take(channels);
       step.decayed_q = carver.take(channels);
     }
+    folded.decay = carver.take(channels);
+    folded.block = carver.take(K * kFoldedWrite * kLanes);
+    for (float** rows : {&folded.probes, &folded.queries, &folded.keys})
+      *rows = carver.take(kFolded * channels);
     u = carver.take(columns);
     q_buffer = carver.take(channels);
     k_buffer = carver.take(channels);
@@ -193,6 +199,27 @@ HWY_NOINLINE void step_k_first(DF d, const RecurrentWorkspace& w, int count, con
   for (int t = 0; t < count; ++t) {
     step_tail<kRank>(d, w.steps[t], w.place(t, from, c), V, K, last - c, w.v[t] + c, w.o[t] + c);
     from = w.to[t];
+  }
+}
+
+// Tokens whose states are not kept, a few at a time in one pass.
+HWY_NOINLINE void fold_k_first(DF d, RecurrentWorkspace& w, int count, const float* from, std::size_t V,
+                               std::size_t K, std::size_t first, std::size_t last, Ahead& ahead) {
+  const auto run = [&]<int kTokens>(std::integral_constant<int, kTokens>, int t, float* to) HWY_ATTR {
+    fold<kTokens>(d, w.steps + t, w.channels, w.folded);
+    const float* const following = t + kTokens == count ? w.next_head_state : to + first;
+    step_folded<kTokens>(d, w.folded, from, to, V, K, w.v + t, w.o + t, first, last, following, ahead);
+  };
+  for (int t = 0, now = 0; t < count; t += now) {
+    now = tokens_to_fold(d, w.steps + t, count - t, w.channels);
+    float* const to = w.to[t + now - 1];
+    switch (now) {
+      case 4: run(std::integral_constant<int, 4>{}, t, to); break;
+      case 3: run(std::integral_constant<int, 3>{}, t, to); break;
+      case 2: run(std::integral_constant<int, 2>{}, t, to); break;
+      default: run(std::integral_constant<int, 1>{}, t, to);
+    }
+    from = to;
   }
 }
 
@@ -413,7 +440,9 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
       w.o[t] = head.o_dtype == DType::f32 ? reinterpret_cast<float*>(o) : w.o_buffer + at;
     }
     float* kept = nullptr;
+    bool all_pass = true;  // but for the last
     for (int t = 0; t < count; ++t) {
+      all_pass &= kept == nullptr;
       kept = head.kept_after(token + t + 1);
       w.to[t] = kept ? kept : passing;
     }
@@ -421,6 +450,8 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
     if (last_group && (head.final_state || kept == nullptr)) w.to[count - 1] = head.final_state;
     if (call.state_v_first) {
       step_v_first<kRank>(d, w, count, from, K, first, last, ahead);
+    } else if (kRank == 1 && count > 1 && all_pass) {
+      fold_k_first(d, w, count, from, V, K, first, last, ahead);
     } else {
       step_k_first<kRank>(d, w, count, from, V, K, first, last, ahead);
     }
