@@ -27,7 +27,7 @@ enum class Barrier : std::uint32_t {
   f0_solved = 14,    ///< F0 arrives, F1 waits: F0's rows of T2^T are there
 
   // ---- state and part: two warpgroups hold the state
-  chains = 8,  ///< both warpgroups wait: nobody reads the stages that the last state takes
+  chains = 8,  ///< both warpgroups wait: nobody reads the stages whose place the last state takes, or P
 
   // ---- part alone
   transition = 6,  ///< [2 warpgroups] its four warps wait: its half of P is there

@@ -2,8 +2,9 @@
 
 #include "backends/flash_kda/state.cuh"
 
-/// Combine: the first states of an item's segments, S_{s+1} = P_s S_s + R_s. Nothing else can run meanwhile,
-/// so a step is cut fine: a CTA has 16 rows of S^T, and of these a warp 32 keys, in registers.
+/// Combine: the first states of an item's segments, S_{s+1} = P_s S_s + R_s, or R_s alone where a segment has
+/// forgotten S_s: there is no P then, and what is read in its place does not count. Nothing else can run
+/// meanwhile, so a step is cut fine: a CTA has 16 rows of S^T, and of these a warp 32 keys, in registers.
 ///     S -> two f16 parts -> shared memory, where all four warps find A
 ///     mma  S^T P^T, both parts; B is P, from four stages that bulk copies fill
 ///     S' = product + R, loaded two steps ahead
@@ -52,6 +53,17 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
   float s[16], r[16], next[16];
   image_load(image(1), seat, s);
   image_load(image(2), seat, r);
+  std::uint64_t forgotten = 0;  // a bit a step, the next one's first
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    const std::int32_t step = static_cast<std::int32_t>(1 + 32 * half + lane);
+    const bool own = step <= steps && *forgotten_of(p, index, step) != 0;
+    forgotten |= static_cast<std::uint64_t>(bits_of_all(own ? 1u << lane : 0)) << 32 * half;
+  }
+  if (forgotten == (std::uint64_t{1} << steps) - 1) {  // nothing to add; what was asked for has to come first
+    for (std::int32_t i = 0; tid == 0 && i < steps && i < std::int32_t(Combine::stages); ++i)
+      mbar_wait(smem + Combine::full + 8 * i, 0, patience);
+    return;
+  }
   for (std::int32_t step = 1; step <= steps; ++step) {
     const Smem a = smem + Combine::a + (step & 1) * Combine::turn,
                mosts = smem + Combine::most + 16 * (step & 1);
@@ -124,10 +136,12 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
     const float factor = power(-gauge);
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      s[i] = fma_of(high[i >> 2][i & 3] + low[i >> 2][i & 3], factor, r[i]);
+      const float product = high[i >> 2][i & 3] + low[i >> 2][i & 3];
+      s[i] = (forgotten & 1) != 0 ? r[i] : fma_of(product, factor, r[i]);
       r[i] = next[i];
     }
     image_store(image(step + 1), seat, s);
+    forgotten >>= 1;
     turn.next();
   }
 }

@@ -85,8 +85,9 @@ struct Schedule {
 struct Segments {
   std::int32_t count = 1;            ///< at most, of an item
   std::int32_t length = 0x7fffffff;  ///< chunks
-  float* images =
-      nullptr;  ///< [items][count - 1][2 warpgroups][64][128 threads]: a state / 16 as registers hold it
+  /// [items][count - 1][2 warpgroups][64][128 threads]: a state / 16 as registers hold it; behind them,
+  /// [items] [count - 1] u32, whether a segment has forgotten the state before it
+  float* images = nullptr;
   std::uint8_t* transitions =
       nullptr;  ///< [items][count - 2][2 halves of 64 columns][128 rows][128 bytes]: P, f16, swizzled
 };

@@ -347,6 +347,7 @@ FLA_DEVICE float rsqrt_of(float x) {
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+FLA_DEVICE float sqrt_of(float x) { return __fsqrt_rn(x); }
 FLA_DEVICE float fma_of(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 FLA_DEVICE float bits_f32(std::uint32_t x) { return __uint_as_float(x); }
 FLA_DEVICE std::uint32_t f32_bits(float x) { return __float_as_uint(x); }

@@ -196,7 +196,7 @@ inline Workspace workspace_of(const RecurrenceCall& call, const Route& route, vo
   if (route.segments > 1) {
     w.segments.count = route.segments;
     w.segments.length = ceil_div(ceil_div(call.T, kChunk), route.segments);
-    w.segments.images = carver.take<float>(std::size_t(s.items) * (route.segments - 1) * 64 * 256);
+    w.segments.images = carver.take<float>(std::size_t(s.items) * (route.segments - 1) * (64 * 256 + 1));
     w.segments.transitions =
         carver.take<std::uint8_t>(std::size_t(s.items) * std::max(0, route.segments - 2) * 4 * kTile, 1024);
   }

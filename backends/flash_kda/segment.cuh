@@ -8,9 +8,19 @@
 ///             without values. One CTA each: state's chain without O,
 ///                 Y = V - K~ S      S' = diag(gamma) S + K^r^T Y
 ///   combine   along an item's segments S_{s+1} = P_s S_s + R_s (combine.cuh)
-/// Then state runs all segments of all items, each from its own first state. Exact: nothing is cut off.
+/// Then state runs all segments of all items, each from its own first state.
+///
+/// Where the last chunks of a segment leave next to nothing of what was before them, R is what these make of
+/// a state of zeros, and nobody needs P. A warp looks at them, from the last one back: of S a chunk leaves
+///
+///     (diag(gamma) - K^r^T K~) S,     at most |gamma| + sum_i |K^r_i| |K~_i| times as large as S
+///
+/// by norms, and these factors multiply. They are the operators that state applies, so that nothing is
+/// assumed of gates and keys. Below 2^-24 the past counts for less than the state's own rounding. A past that
+/// is not finite is forgotten as well. Meanwhile the segment is worked on as if its past counted.
 ///
 ///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> three stages
+///             a warp: the last chunks, one by one -> look -> how many of them count alone
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
 ///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
 namespace fla::flash_kda {
@@ -20,11 +30,64 @@ struct Part {
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
                                  odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
-  static constexpr std::uint32_t transition = stages * stage;  // [2 halves][128 rows][128 bytes]
-  static constexpr std::uint32_t bars = transition + 4 * kTile;
+  static constexpr std::uint32_t look = stages * stage;  // as a stage; V of the last chunk alone
+  static constexpr std::uint32_t transition = look;      // [2 halves][128 rows][128 bytes], in its place
+  static constexpr std::uint32_t bars = look + stage;
   static constexpr std::uint32_t full = bars, empty = bars + 8 * stages;  // [stages] each
+  static constexpr std::uint32_t looked_at = empty + 8 * stages;          // a chunk to look at is there
+  static constexpr std::uint32_t told = looked_at + 8;                    // what was seen is
+  static constexpr std::uint32_t seen = told + 8;                         // Seen
   static constexpr std::uint32_t bytes = bars + 1024;
 };
+
+inline constexpr std::int32_t kMostLooks = 4;
+/// Chunks that are worked on while nobody knows whether they count.
+inline constexpr std::int32_t kUnsure = 1;
+
+/// What a look has shown.
+struct Seen {
+  std::int32_t last_chunks;  ///< that count alone; 0: all do
+  bool holds_last;           ///< there was one look: the last chunk is still there
+
+  FLA_DEVICE explicit Seen(Smem smem) {
+    const U2 x = load_u32x2(smem + Part::seen);
+    last_chunks = static_cast<std::int32_t>(x.x), holds_last = x.y != 0;
+  }
+};
+
+/// What a chunk leaves of a state at most, by norms: a warp, two tokens a lane.
+FLA_DEVICE float most_left(Smem stage, std::uint32_t lane, std::uint32_t K) {
+  constexpr std::uint32_t kTokens[2] = {0, 32 * kTileRow}, kOperators[2] = {Part::kt, Part::kr};
+  float squares[2][2] = {};  // of a token's K~ and K^r
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < 16; ++i) {  // lanes begin in different banks
+    const Smem at = stage + lane * kTileRow + (i >> 3) * kTile + ((16 * i ^ 16 * lane) & 127);
+#pragma unroll
+    for (int token = 0; token < 2; ++token) {
+#pragma unroll
+      for (int which = 0; which < 2; ++which) {
+        const U4 x = load_u32x4(at + kTokens[token] + kOperators[which]);
+        float& square = squares[token][which];
+        for (const std::uint32_t pair : {x.x, x.y, x.z, x.w}) {
+          const F2 y = unpack_f16(pair);
+          square = fma_of(y.x, y.x, fma_of(y.y, y.y, square));
+        }
+      }
+    }
+  }
+  float sum = 0, square = 0;
+  for (const auto& token : squares) sum += sqrt_of(token[0] * token[1]);
+  for (std::uint32_t channel = lane; channel < K; channel += 32) {
+    const float gamma = load_f32(stage + Part::gamma + 4 * channel);
+    square = fma_of(gamma, gamma, square);
+  }
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) {
+    sum += shuffle_xor(sum, lanes);
+    square += shuffle_xor(square, lanes);
+  }
+  return sum + sqrt_of(square);
+}
 
 /// Parts of a launch: for every segment but the last R, then for those from 1 on P.
 FLA_BOTH constexpr std::int32_t parts_of(std::int32_t items, std::int32_t segments) {
@@ -34,7 +97,8 @@ FLA_BOTH constexpr std::int32_t parts_of(std::int32_t items, std::int32_t segmen
 template <Half16 type>
 FLA_DEVICE void part(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), lane = tid & 31;
-  const Smem full = smem + Part::full, empty = smem + Part::empty;
+  const Smem full = smem + Part::full, empty = smem + Part::empty, look = smem + Part::look,
+             looked_at = smem + Part::looked_at, told = smem + Part::told;
   const Schedule& schedule = p.schedule;
   const std::int32_t offsets = schedule.items * (p.segments.count - 1);
   const bool values = std::int32_t(block()) < offsets;  // R, not P
@@ -44,6 +108,8 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       mbar_init(full + 8 * i, 1);
       mbar_init(empty + 8 * i, 256);  // all lanes of the chain
     }
+    mbar_init(looked_at, 1);
+    mbar_init(told, 1);
     mbar_init_fence();
     prefetch(&p.v);
   }
@@ -54,30 +120,56 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   const Item item = item_of(p, job % schedule.items);
   const Segment segment = segment_of(p, job, item.chunks);
   const bool needed = segment.there && !segment.ends;
+  const std::int32_t unsure = segment.last - segment.first < kUnsure ? segment.last : segment.first + kUnsure;
   Patience patience;
 
   if (warp < 4) {
-    registers_down<24>();
+    registers_down<40>();
+    const auto load = [&](Smem stage, Smem bar, std::int32_t c, bool with_values) {
+      const std::uint8_t* const from =
+          schedule.packets + packet_of(schedule, segment.item, c, 0) * Packet::bytes;
+      mbar_expect(bar, (with_values ? 6 : 4) * kTile + State::tail);
+      bulk_load(stage + Part::kt, from + Packet::kt, 2 * kTile, bar);
+      bulk_load(stage + Part::kr, from + Packet::kr, 2 * kTile, bar);
+      bulk_load(stage + Part::gamma, from + Packet::gamma, State::tail, bar);
+      if (!with_values) return;
+      for (int h = 0; h < 2; ++h)
+        tma_load(stage + Part::v + h * kTile, &p.v, bar, 64 * h, item.head, item.begin + c * kChunk,
+                 item.batch);
+    };
     if (tid == 0 && needed) {
-      std::uint32_t at = 0, phase = 0;
-      for (std::int32_t c = segment.first; c < segment.last; ++c) {
-        const Smem stage = smem + at * Part::stage, bar = full + 8 * at;
-        if (c - segment.first >= std::int32_t(Part::stages)) mbar_wait(empty + 8 * at, phase ^ 1, patience);
-        const std::uint8_t* const from =
-            schedule.packets + packet_of(schedule, segment.item, c, 0) * Packet::bytes;
-        mbar_expect(bar, (values ? 6 : 4) * kTile + State::tail);
-        bulk_load(stage + Part::kt, from + Packet::kt, 2 * kTile, bar);
-        bulk_load(stage + Part::kr, from + Packet::kr, 2 * kTile, bar);
-        bulk_load(stage + Part::gamma, from + Packet::gamma, State::tail, bar);
-        if (values)
-          for (int h = 0; h < 2; ++h)
-            tma_load(stage + Part::v + h * kTile, &p.v, bar, 64 * h, item.head, item.begin + c * kChunk,
-                     item.batch);
-        if (++at == Part::stages) at = 0, phase ^= 1;
+      load(look, looked_at, segment.last - 1, values);
+      Turn<Part::stages> turn;
+      std::int32_t c = segment.first, loads = 0;
+      const auto load_next = [&] {
+        if (loads++ >= std::int32_t(Part::stages)) mbar_wait(empty + 8 * turn.at, turn.phase ^ 1, patience);
+        load(smem + turn.at * Part::stage, full + 8 * turn.at, c++, values);
+        turn.next();
+      };
+      while (c < unsure) load_next();
+      mbar_wait(told, 0, patience);
+      const Seen seen(smem);
+      if (seen.last_chunks > 0) c = values ? segment.last - seen.last_chunks : segment.last;
+      while (c < segment.last - (seen.holds_last ? 1 : 0)) load_next();
+    }
+    if (warp == 1 && needed) {
+      float left = 1;
+      std::int32_t looks = 0;
+      do {
+        if (looks > 0 && lane == 0) load(look, looked_at, segment.last - 1 - looks, false);
+        mbar_wait(looked_at, looks & 1, patience);
+        // Of a chunk that is odd K~ and K^r are not all.
+        left *= load_u32(look + Part::odd) != 0 ? kNaN : most_left(look, lane, p.call.K);
+        warp_sync();
+      } while (++looks < kMostLooks && segment.last - looks > segment.first && left >= 0x1p-24f &&
+               left < 0x1p-6f);
+      if (lane == 0) {
+        store(smem + Part::seen, U2{left < 0x1p-24f ? std::uint32_t(looks) : 0u, looks == 1 ? 1u : 0u});
+        mbar_arrive(told);
       }
     }
   } else {
-    registers_up<232>();
+    registers_up<224>();
     if (needed) {
       const std::uint32_t wg = (warp >> 2) - 1, w4 = warp & 3, t = lane & 3, local = w4 * 32 + lane;
       const std::uint32_t row = wg * 64 + w4 * 16 + (lane >> 2), fragment = fragment_vt(w4, lane);
@@ -95,91 +187,114 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
 
       std::int32_t gauge = 0;  // range.cuh
       Turn<Part::stages> turn;
-      const auto leave = [&] {
+      std::int32_t looked = -1;  // the chunk that is where it was looked at
+      const auto stage_of = [&](std::int32_t c) { return c == looked ? look : smem + turn.at * Part::stage; };
+      const auto leave = [&](std::int32_t c) {
+        if (c == looked) return;
         mbar_arrive(empty + 8 * turn.at);
         turn.next();
       };
       // P begins as the identity, and stays near it; R of a segment from 1 on begins as zero.
       std::int32_t next_look = segment.first + (segment.index == 0 ? 0 : kLookEvery);
-      for (std::int32_t c = segment.first; c < segment.last;) {
-        if (c >= next_look) {
-          if (values) settle(s, gauge);
-          next_look = c + (gauge != 0 ? 1 : kLookEvery);
+      std::int32_t c = segment.first, end = unsure;
+      for (bool sure = false;; sure = true, end = segment.last) {
+        while (c < end) {
+          if (c >= next_look) {
+            if (values) settle(s, gauge);
+            next_look = c + (gauge != 0 ? 1 : kLookEvery);
+          }
+          const std::int32_t last = next_look < end ? next_look : end;
+          bool plain = true, added = false;
+          Held<float, 64> held_s;
+          Held<float, 32> held_y;
+          for (; c < last; ++c) {
+            const Smem stage = stage_of(c);
+            if (c != looked) mbar_wait(full + 8 * turn.at, turn.phase, patience);
+            warp_sync();
+            std::uint32_t a[32], v[16], ya[16];
+            F2 gamma[16];
+            load_gamma(stage + Part::gamma, t, gamma);
+            pack_state(s, a);
+            decay(s, gamma);
+            float y[32];
+            const std::uint64_t kt = k_major(stage + Part::kt);
+            keep(a);
+            keep(s);
+            wgmma_fence();
+#pragma unroll
+            for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
+            wgmma_commit();
+            // What is not looked at: padding, which is zero, and P.
+            std::uint32_t bits = !values || 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0;
+            const bool known = load_u32(stage + Part::odd) != 0 || gauge != 0;  // not to be plain
+            if (values) {
+#pragma unroll
+              for (int j = 0; j < 4; ++j)
+                ldmatrix_trans(v + 4 * j, stage + Part::v + wg * kTile + fragment + j * 2048);
+            } else {
+#pragma unroll
+              for (int i = 0; i < 16; ++i) v[i] = 0;
+            }
+            wgmma_wait<0>();
+            keep(y);
+#pragma unroll
+            for (int i = 0; i < 16; ++i) {
+              const F2 x = unpack<type>(v[i]);
+              ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+              bits |= ya[i];
+            }
+            added = !known && (bits & kLargeFactors) == 0;
+            clear_unless(added, ya);
+            const std::uint64_t kr = mn_major(stage + Part::kr);
+            keep(ya);
+            keep(s);
+            wgmma_fence();
+#pragma unroll
+            for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
+            wgmma_commit();
+            plain = !known && are_plain(bits_of_all(bits));
+            wgmma_wait<0>();
+            keep(s);
+            if (!plain) {
+              held_s.take(s), held_y.take(y);
+              break;
+            }
+            leave(c);
+          }
+          if (plain) continue;
+          rarely();
+          const Smem stage = stage_of(c);
+          const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
+                                           lane};
+          std::uint32_t ya[16];
+          float y[32], x[64];
+          held_y.give(y);
+          const std::int32_t change = odd_y(odd_values, y, gauge, added, ya);
+          gauge += change;
+          held_s.give(x);
+          add_products(x, change, ya, lane, RowsOfK{stage + Part::kr});
+          held_s.take(x);
+          leave(c);
+          held_s.give(s);
+          next_look = ++c;
         }
-        const std::int32_t last = next_look < segment.last ? next_look : segment.last;
-        bool plain = true, added = false;
-        Held<float, 64> held_s;
-        Held<float, 32> held_y;
-        for (; c < last; ++c) {
-          const Smem stage = smem + turn.at * Part::stage;
-          mbar_wait(full + 8 * turn.at, turn.phase, patience);
-          warp_sync();
-          std::uint32_t a[32], v[16], ya[16];
-          F2 gamma[16];
-          load_gamma(stage + Part::gamma, t, gamma);
-          pack_state(s, a);
-          decay(s, gamma);
-          float y[32];
-          const std::uint64_t kt = k_major(stage + Part::kt);
-          keep(a);
-          keep(s);
-          wgmma_fence();
-#pragma unroll
-          for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
-          wgmma_commit();
-          // What is not looked at: padding, which is zero, and P.
-          std::uint32_t bits = !values || 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0;
-          const bool known = load_u32(stage + Part::odd) != 0 || gauge != 0;  // not to be plain
-          if (values) {
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-              ldmatrix_trans(v + 4 * j, stage + Part::v + wg * kTile + fragment + j * 2048);
-          } else {
-#pragma unroll
-            for (int i = 0; i < 16; ++i) v[i] = 0;
-          }
-          wgmma_wait<0>();
-          keep(y);
-#pragma unroll
-          for (int i = 0; i < 16; ++i) {
-            const F2 x = unpack<type>(v[i]);
-            ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
-            bits |= ya[i];
-          }
-          added = !known && (bits & kLargeFactors) == 0;
-          clear_unless(added, ya);
-          const std::uint64_t kr = mn_major(stage + Part::kr);
-          keep(ya);
-          keep(s);
-          wgmma_fence();
-#pragma unroll
-          for (int kk = 0; kk < 4; ++kk) wgmma_rs<128, 1, 1>(s, ya + 4 * kk, kr + mn_step(kk), 1);
-          wgmma_commit();
-          plain = !known && are_plain(bits_of_all(bits));
-          wgmma_wait<0>();
-          keep(s);
-          if (!plain) {
-            held_s.take(s), held_y.take(y);
-            break;
-          }
-          leave();
+        if (sure) break;
+        mbar_wait(told, 0, patience);
+        const Seen seen(smem);
+        const bool forgotten = seen.last_chunks > 0;
+        if (values && wg == 0 && local == 0)
+          *forgotten_of(p, segment.item, segment.index) = forgotten ? 1 : 0;
+        if (seen.holds_last && (!forgotten || values)) {
+          mbar_wait(looked_at, 0, patience);
+          looked = segment.last - 1;
         }
-        if (plain) continue;
-        rarely();
-        const Smem stage = smem + turn.at * Part::stage;
-        const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
-                                         lane};
-        std::uint32_t ya[16];
-        float y[32], x[64];
-        held_y.give(y);
-        const std::int32_t change = odd_y(odd_values, y, gauge, added, ya);
-        gauge += change;
-        held_s.give(x);
-        add_products(x, change, ya, lane, RowsOfK{stage + Part::kr});
-        held_s.take(x);
-        leave();
-        held_s.give(s);
-        next_look = ++c;
+        if (!forgotten) continue;
+        if (!values) return;
+        c = segment.last - seen.last_chunks;
+        next_look = c + kLookEvery;
+        gauge = 0;
+#pragma unroll
+        for (int i = 0; i < 64; ++i) s[i] = 0;
       }
       if (gauge != 0) {
         rarely();
@@ -188,6 +303,7 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
       if (values) {
         image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
       } else {
+        barrier(Barrier::chains, 256);  // nobody reads the last chunk
         const Smem tile = smem + Part::transition + wg * 2 * kTile;
 #pragma unroll
         for (int j = 0; j < 8; ++j)

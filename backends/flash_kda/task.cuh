@@ -75,6 +75,12 @@ FLA_DEVICE std::uint8_t* transition_of(const Params& p, std::int32_t item, std::
          (static_cast<std::int64_t>(item) * (p.segments.count - 2) + index - 1) * (4 * kTile);
 }
 
+/// Whether segment `index` of an item has forgotten at its end what was before its last chunks.
+FLA_DEVICE std::uint32_t* forgotten_of(const Params& p, std::int32_t item, std::int32_t index) {
+  const std::int32_t ends = p.segments.count - 1;
+  return reinterpret_cast<std::uint32_t*>(image_of(p, p.schedule.items, 1, 0)) + item * ends + index;
+}
+
 /// Where the packet of chunk c of an item is; `number`: of the stream's chunks.
 FLA_DEVICE std::int64_t packet_of(const Schedule& s, std::int32_t item, std::int32_t c, std::int32_t number) {
   if (s.depth) return static_cast<std::int64_t>(item % s.by_streams) * s.depth + number % s.by_depth;

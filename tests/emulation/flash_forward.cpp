@@ -318,6 +318,9 @@ ForwardResult run(const Forward& forward, const Options& options) {
     }
   if (const Tensor& state = outputs.final_state; state.defined())
     result.final_state.assign(state.as<float>(), state.as<float>() + state.numel());
+  for (std::int32_t item = 0; item < items; ++item)
+    for (std::int32_t index = 0; index + 1 < route.segments; ++index)
+      result.forgotten.push_back(*flash_kda::forgotten_of(params, item, index) == 1);
   for (std::int32_t item = 0; forward.keep_packets && item < items; ++item) {
     result.packets.emplace_back();
     const std::int32_t chunks = flash_kda::item_of(params, item).chunks;

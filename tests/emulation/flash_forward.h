@@ -43,6 +43,7 @@ struct ForwardResult {
   std::set<Step> steps{};
   std::vector<std::uint16_t> o{};  ///< [B, T, HV, V], bits
   std::vector<float> final_state{};
+  std::vector<bool> forgotten{};  ///< [items][segments - 1]: whether a segment has, what was before it
   std::vector<std::vector<std::byte>>
       packets{};  ///< keep_packets: of each item's chunks, one after the other
 };

@@ -151,6 +151,16 @@ const std::vector<Case>& all_cases() {
                                 f.segments = 3;
                                 f.spec.data = DataKind::slow;
                               })},
+      {"SegmentsThatForget", with(inside(500),
+                                  [](Forward& f) {
+                                    f.segments = 4;
+                                    f.spec.H = 2;
+                                  })},
+      {"SmallHeadsThatForget", with(inside(260),
+                                    [](Forward& f) {
+                                      f.segments = 2;
+                                      f.spec.K = f.spec.V = 64;
+                                    })},
       {"AtOnce", with(inside(328),
                       [](Forward& f) {
                         f.streams = 1;
@@ -272,6 +282,28 @@ TEST(FlashKdaOnTheCpu, HasTheSameBitsForOneGatePerTokenAndThatGateInEveryChannel
     EXPECT_TRUE(token.o == channels.o);
     EXPECT_TRUE(token.final_state == channels.final_state);
   }
+}
+
+/// Gates of one decay for all tokens and channels of a head, given as they are.
+Forward with_decays(std::vector<float> of_heads, std::int32_t segments) {
+  Forward forward = outside(64 * 4 * segments, DataKind::random);
+  forward.spec.H = static_cast<std::int64_t>(of_heads.size());
+  forward.segments = segments;
+  forward.change = [of_heads](const KdaArgs& args) {
+    for (std::int64_t i = 0; i < args.g.numel(); ++i)
+      args.g.as<float>()[i] = of_heads[static_cast<std::size_t>(i / args.g.size(3)) % of_heads.size()];
+  };
+  return forward;
+}
+
+TEST(FlashKdaOnTheCpu, ForgetsWhereNextToNothingIsLeftAndNowhereElse) {
+  // Of a state a chunk leaves 2^-46, 2^-23, 2^-14 and 2^-5, by the bound up to 2^6 times as much: one chunk
+  // does, two do, four do, none.
+  const ForwardResult result = run(with_decays({-0.5f, -0.25f, -0.15f, -0.05f}, 3));
+  ASSERT_EQ(text_of(result.findings), "");
+  EXPECT_EQ(result.forgotten, (std::vector<bool>{true, true, true, true, true, true, false, false}));
+  EXPECT_LE(result.errors.o, 2e-3);
+  EXPECT_LE(result.errors.final_state, 1e-3);
 }
 
 TEST(FlashKdaOnTheCpu, HasTheSameBitsForASequenceAloneAndInABatch) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -214,10 +215,13 @@ TEST(FlashKdaSteps, AreAllNeededWithOddMagnitudes) {
 
 constexpr const char* kRepeated =
     "what is not there yet is not finite, and then the warp does the chunk again by itself";
-const std::vector<Harmless> kInSegments{{"warp_sync", "segment.cuh", 2, kLanes},
-                                        {"warp_sync", "combine.cuh", 1, kLanes},
-                                        {"wgmma_commit", "segment.cuh", 1, kRepeated},
-                                        {"wgmma_wait", "segment.cuh", 1, kRepeated}};
+const std::vector<Harmless> kInSegments{
+    {"warp_sync", "segment.cuh", 2, kLanes},
+    {"warp_sync", "combine.cuh", 1, kLanes},
+    {"wgmma_commit", "segment.cuh", 1, kRepeated},
+    {"wgmma_wait", "segment.cuh", 1, kRepeated},
+    {"mbar_wait", "segment.cuh", 1, "the warp that looked has waited for the same copies before it told"},
+    {"mbar_wait", "combine.cuh", 1, "a block must not end before copies to it, which nobody watches"}};
 
 /// One column of V out of the ordinary from the second chunk on: the warp that has it takes another path than
 /// the others, for longer than there are stages.
@@ -232,6 +236,8 @@ TEST(FlashKdaSteps, AreAllNeededWithOddValues) {
   check(forward, {}, passed());
   Forward cut = forward;
   cut.spec.T = 960;
+  cut.spec.options.lower_bound.reset();
+  cut.spec.data = DataKind::slow;  // whose past counts
   cut.segments = 3;
   check(cut, kInSegments, forward);
 }
@@ -244,9 +250,24 @@ TEST(FlashKdaSteps, AreAllNeededInSegments) {
   two.segments = 2;
   check(two, kInSegments, passed());
   Forward seven = two;
-  seven.spec.T = 448;
+  seven.spec.T = 832;
   seven.segments = 7;
   check(seven, kInSegments, two);
+}
+
+/// With one of the last chunks that counts alone, and with two.
+TEST(FlashKdaSteps, AreAllNeededInSegmentsThatForget) {
+  for (const float decay : {-0.5f, -0.25f}) {
+    Forward forward = inside(768);
+    forward.spec.options.lower_bound.reset();
+    forward.spec.options.use_gate_in_kernel = false;
+    forward.spec.gate_dtype = DType::f32;
+    forward.change = [decay](const KdaArgs& args) { std::fill_n(args.g.as<float>(), args.g.numel(), decay); };
+    forward.segments = 3;
+    Forward slow = forward;
+    slow.change = [](const KdaArgs& args) { std::fill_n(args.g.as<float>(), args.g.numel(), -0.01f); };
+    check(forward, kInSegments, slow);
+  }
 }
 
 }  // namespace

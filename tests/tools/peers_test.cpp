@@ -40,11 +40,14 @@ std::string times_of(const CudaCase& each) {
 }
 
 TEST(Peers, HaveTheTimesOfTheKeptResults) {
-  const CudaCase prefill = case_named(peers_forward("random"), "B1 T8192 H64");
+  const CudaCase prefill = case_named(peers_forward("kda", "random"), "B1 T8192 H64");
   EXPECT_EQ(times_of(prefill),
             "flash-linear-attention eager 2.114, FlashKDA graph 1.191, cuDNN graph 0.556, cuLA eager 1.111");
   EXPECT_THAT(kept_results(),
               HasSubstr("B1 T8192 H64       random  1.191     0.556   2.114                   1.111\n"));
+  EXPECT_EQ(times_of(case_named(peers_forward("gated_delta_rule", "random"), "B1 T8192 H16/64")),
+            "flash-linear-attention eager 0.814, FlashQLA eager 0.397, FlashInfer eager 0.392");
+  EXPECT_THAT(kept_results(), HasSubstr("B1 T8192 H16/64    0.397     0.392       0.814\n"));
   const CudaCase decode = case_named(peers_decode(), "decode N1 H32");
   EXPECT_EQ(times_of(decode), "flash-linear-attention graph 0.0111, flash-linear-attention eager 0.139");
   EXPECT_THAT(kept_results(), HasSubstr("decode N1 H32    0.0111                  0.139\n"));
@@ -59,7 +62,7 @@ TEST(Peers, HaveTheTimesOfTheKeptResults) {
 TEST(Peers, EveryKeptTimeOfAPrefillHasACase) {
   std::size_t shown = 0, kept = 0;
   for (const char* gates : {"random", "slow"}) {
-    for (const CudaCase& each : peers_forward(gates)) shown += each.published.size();
+    for (const CudaCase& each : peers_forward("kda", gates)) shown += each.published.size();
   }
   std::istringstream lines(kept_results());
   for (std::string line; std::getline(lines, line);) {
@@ -75,15 +78,16 @@ TEST(Peers, EveryKeptTimeOfAPrefillHasACase) {
 }
 
 TEST(Peers, TimesAreThoseWithTheGatesThatAreMeasured) {
-  EXPECT_EQ(times_of(case_named(peers_forward("slow"), "B1 T8192 H96")), "cuDNN graph 2.35");
-  for (const CudaCase& each : peers_forward("strong")) EXPECT_THAT(each.published, IsEmpty()) << each.name;
+  EXPECT_EQ(times_of(case_named(peers_forward("kda", "slow"), "B1 T8192 H96")), "cuDNN graph 2.35");
+  for (const CudaCase& each : peers_forward("kda", "strong"))
+    EXPECT_THAT(each.published, IsEmpty()) << each.name;
   for (const CudaCase& each : peers_backward("kda", "slow"))
     EXPECT_THAT(each.published, IsEmpty()) << each.name;
 }
 
 TEST(Peers, WhatWasNotMeasuredHasNoTime) {
-  EXPECT_EQ(times_of(case_named(peers_forward("random"), "4 x 2048 H12")), "");
-  EXPECT_EQ(times_of(case_named(peers_forward("random"), "B1 T8192 H12")), "cuDNN graph 0.11");
+  EXPECT_EQ(times_of(case_named(peers_forward("kda", "random"), "4 x 2048 H12")), "");
+  EXPECT_EQ(times_of(case_named(peers_forward("kda", "random"), "B1 T8192 H12")), "cuDNN graph 0.11");
   for (const CudaCase& each : peers_decode()) {
     EXPECT_EQ(each.published.empty(), each.state_dtype == DType::bf16) << each.name;
   }

@@ -126,13 +126,13 @@ std::vector<CudaCase> cuda_cases_for(const BenchOptions& options, const Settings
   if (options.shapes.empty() && options.has_case("prefill")) {
     list = options.suite.empty() ? std::vector{cuda_case("T=8192,H=32,K=128", DType::f32)}
            : options.backward    ? peers_backward(options.op, options.gates)
-                                 : peers_forward(options.gates);
+                                 : peers_forward(options.op, options.gates);
     if (options.suite.empty()) list.front().name = "prefill";
   }
   for (CudaCase& each : list) each.state_v_first = v_first.value_or(false);
   if (!options.shapes.empty() || !options.has_case("decode")) return list;
   for (CudaCase& each : peers_decode()) {
-    if (options.suite.empty()) each.published.clear();
+    if (options.suite.empty() || options.op != "kda") each.published.clear();
     const bool wanted = options.state_dtypes.empty() || std::ranges::count(states, each.state_dtype) > 0;
     if (wanted && each.state_v_first == v_first.value_or(each.state_v_first)) list.push_back(std::move(each));
   }
@@ -188,13 +188,9 @@ auto print(const BenchOptions& options, const Request& request, Device device) {
 /// Throws InvalidArgument for a suite that has no calls.
 void refuse_suite_without_calls(const BenchOptions& options) {
   if (options.suite.empty()) return;
-  const bool has_times =
-      options.backward ? !peers_backward(options.op, options.gates).empty() : options.op == "kda";
-  if (!has_times) {
-    throw InvalidArgument("suite",
-                          "expected kda, or gated_delta_rule with --backward, which peers have published "
-                          "times of, got " +
-                              options.op + (options.backward ? " with --backward" : ""));
+  if (peers_forward(options.op, options.gates).empty()) {
+    throw InvalidArgument(
+        "suite", "expected kda or gated_delta_rule, which peers have published times of, got " + options.op);
   }
   if (options.backward && std::ranges::count(options.cases, "decode") > 0)
     throw InvalidArgument("case",

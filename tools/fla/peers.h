@@ -11,9 +11,9 @@
 /// what beats the newest forks of these too. `gates` is the kind of data; times are those with such gates.
 namespace fla::command {
 
-/// Prefill, f32 state in and out; the last four have few heads, as servers with many GPUs do. The mixed
-/// lengths are 1300, 547, 2048, 963, 271 and 3063.
-std::vector<CudaCase> peers_forward(std::string_view gates);
+/// Prefill of kda or gated_delta_rule, f32 state in and out; of no other op. Many have few heads, as servers
+/// with many GPUs do. The mixed lengths are 1300, 547, 2048, 963, 271 and 3063.
+std::vector<CudaCase> peers_forward(std::string_view op, std::string_view gates);
 
 /// One token a sequence, the state updated in place: f32 and bf16, [K, V] and [V, K]. Published is f32.
 std::vector<CudaCase> peers_decode();
