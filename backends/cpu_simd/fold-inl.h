@@ -38,7 +38,7 @@ struct Fold {
 
 // Whether products of a token's vectors with those of others stay far inside f32's range; steps one by one
 // form none.
-HWY_NOINLINE bool can_fold(DF d, const Step& step, std::size_t padded) {
+HWY_INLINE bool can_fold(DF d, const Step& step, std::size_t padded) {
   constexpr float kLeast = 0x1p-40f, kMost = 0x1p40f;
   for (const float* row : {step.key, step.probe, step.decayed_q}) {
     VF most = hn::Zero(d);
@@ -163,7 +163,7 @@ HWY_INLINE void read_folded(DF d, const Fold& f, const float* HWY_RESTRICT state
   }
   ahead = lines;
   FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
-    const std::size_t at = column + static_cast<std::size_t>(n * kLanes);
+    const std::size_t at = column + static_cast<std::size_t>(n) * kLanes;
     VF vt[kTokens], pt[kTokens], rt[kTokens], ut[kTokens];
     FLA_UNROLL for (int t = 0; t < kTokens; ++t) {
       vt[t] = hn::LoadU(d, v[t] + at), pt[t] = p[t][n], rt[t] = r[t][n];
@@ -171,7 +171,7 @@ HWY_INLINE void read_folded(DF d, const Fold& f, const float* HWY_RESTRICT state
     substitute<kTokens>(d, f, vt, pt, rt, ut);
     FLA_UNROLL for (int t = 0; t < kTokens; ++t) {
       hn::StoreU(rt[t], d, o[t] + at);
-      hn::Store(ut[t], d, u + static_cast<std::size_t>(t) * stride + static_cast<std::size_t>(n * kLanes));
+      hn::Store(ut[t], d, u + static_cast<std::size_t>(t) * stride + static_cast<std::size_t>(n) * kLanes);
     }
   }
 }
@@ -194,7 +194,7 @@ HWY_INLINE void write_folded(DF d, const Fold& f, const float* from, std::size_t
   VF ut[kTokens][kVectors];
   FLA_UNROLL for (int t = 0; t < kTokens; ++t) {
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
-      ut[t][n] = hn::Load(d, u + static_cast<std::size_t>(t) * stride + static_cast<std::size_t>(n * kLanes));
+      ut[t][n] = hn::Load(d, u + static_cast<std::size_t>(t) * stride + static_cast<std::size_t>(n) * kLanes);
     }
   }
   for (std::size_t k = 0; k < channels; ++k) {
@@ -247,7 +247,7 @@ HWY_NOINLINE void step_folded(DF d, const Fold& f, const float* from, float* to,
     read_folded<kTokens, kFoldedRead, kFoldedWrite>(d, f, from + c, V, K, v, o, c, u, kStride, {}, ahead);
     const float* const next = c + 2 * kStride <= last ? from + c + kStride : following;
     for (int n = kFoldedRead; n < kFoldedWrite; n += kFoldedRead) {
-      const std::size_t at = static_cast<std::size_t>(n * kLanes);
+      const std::size_t at = static_cast<std::size_t>(n) * kLanes;
       read_folded<kTokens, kFoldedRead, 0>(d, f, f.block + at, kStride, K, v, o, c + at, u + at, kStride,
                                            {next, V}, ahead);
     }
