@@ -25,7 +25,6 @@ struct alignas(1024) TokenPrepareMemory {
   alignas(8) float front[kTokens];  ///< decays from the chunk's first token
   alignas(8) float back[kTokens];   ///< to its last one
   float gates[kTokens];             ///< sums of log2-decays within 32 tokens
-  KeyNorms norms;
 };
 
 /// M by the first warpgroup, N and L by the other one.
@@ -82,8 +81,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     to.factors[1][c] = exp2_decay(memory.gates[0]);
   }
   __pipeline_wait_prior(0);
-  normalize_own(memory.k, dtype_of<inputs>(call.k), memory.norms[1]);
-  normalize_own(memory.q, dtype_of<inputs>(call.q), memory.norms[0]);
+  normalize_own(memory.k, dtype_of<inputs>(call.k));
+  normalize_own(memory.q, dtype_of<inputs>(call.q));
   show_to_products();
   __syncthreads();
   find_pairs(memory);

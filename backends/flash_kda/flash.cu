@@ -112,6 +112,7 @@ cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspa
   for (int keys = 0; keys < 2; ++keys) p.windows[keys] = window_of(call, keys == 0);
   p.schedule = w.schedule;
   p.segments = w.segments;
+  p.looks = w.segments.length >= kWorthALook;
   p.gate_f32 = call.g.dtype == DType::f32;
   p.bias_rows = has_rows(call.dt_bias);
   if (call.T > 0) {

@@ -109,6 +109,8 @@ struct Params {
   bool gate_f32 = false;          ///< g is f32, read without TMA
   bool bias_rows =
       false;  ///< dt_bias is there and f32, a head's channels side by side from a multiple of 16 bytes on
+  bool looks =
+      false;  ///< segments may begin without their past (segment.cuh): they are long enough for a look
   std::uint32_t* probe = nullptr;  ///< probe builds: [part][warpgroup][16] cycles
 };
 

@@ -69,6 +69,10 @@ inline int plan_blocks(const RecurrenceCall& call) {
              : 1;
 }
 
+/// Chunks of a segment from which on it pays to look whether its past counts (segment.cuh): shorter ones wait
+/// for the outcome longer than they work.
+inline constexpr std::int32_t kWorthALook = 8;
+
 /// Places of packets a stream has. All of them together are to stay in L2: with more, prep runs ahead of the
 /// state where it can, and packets come back from memory (README.md).
 inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(350 / streams, 5, 32); }

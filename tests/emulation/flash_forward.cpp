@@ -231,6 +231,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   for (int keys = 0; keys < 2; ++keys) params.windows[keys] = flash_kda::window_of(call, keys == 0);
   params.schedule = workspace.schedule;
   params.segments = workspace.segments;
+  params.looks = forward.looks;
   params.gate_f32 = args.g.dtype() == DType::f32;
   params.bias_rows = flash_kda::has_rows(call.dt_bias);
   if (call.T > 0) {

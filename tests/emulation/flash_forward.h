@@ -32,6 +32,7 @@ struct Forward {
   std::int32_t streams = 0, depth = 0;
   std::int32_t prep_blocks = 1;
   std::int32_t segments = 1;  ///< of every chain, run at once
+  bool looks = true;          ///< whether a segment's past counts; or else it does
 };
 
 struct ForwardResult {

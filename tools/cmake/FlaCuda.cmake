@@ -110,6 +110,15 @@ target_link_libraries(fla_cuda INTERFACE CUDA::cudart_static)
 # A process may hold several copies of the runtime, a program's own and those of plugins: none may take another's place.
 target_link_options(fla_cuda INTERFACE LINKER:--exclude-libs,libcudart_static.a)
 
+# How kernels are compiled in a build for tests on a machine without a GPU, where nobody runs them.
+set(FLA_FAST_KERNELS)
+if(FLA_COMPILE_TOGETHER)
+  execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+  if(no_gpu)
+    set(FLA_FAST_KERNELS -Xcicc=-O1 -Xptxas=-O0)
+  endif()
+endif()
+
 # flash_kda is written for sm_90a on CUTLASS, whatever else CUDA_ARCHITECTURES asks for.
 find_package(CUTLASS 4.2 QUIET)
 execute_process(COMMAND ${nvcc} --list-gpu-code OUTPUT_VARIABLE codes ERROR_QUIET)

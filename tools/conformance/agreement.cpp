@@ -92,8 +92,9 @@ std::string disagreement(const RecurrenceResult& result, const RecurrenceResult&
 }
 
 bool same_bits(const RecurrenceResult& a, const RecurrenceResult& b) {
-  if (bytes_of(a.o) != bytes_of(b.o) || a.final_state.defined() != b.final_state.defined()) return false;
-  return !a.final_state.defined() || bytes_of(a.final_state) == bytes_of(b.final_state);
+  if (!are_equal(bytes_of(a.o), bytes_of(b.o)) || a.final_state.defined() != b.final_state.defined())
+    return false;
+  return !a.final_state.defined() || are_equal(bytes_of(a.final_state), bytes_of(b.final_state));
 }
 
 std::string describe(ArgumentTable table, const void* args) {

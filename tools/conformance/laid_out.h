@@ -57,4 +57,7 @@ using cases::for_each_offset;
 /// The elements' bytes, row-major.
 std::vector<std::byte> bytes_of(const TensorView& view);
 
+/// Compares memory at once, where == goes from byte to byte.
+bool are_equal(const std::vector<std::byte>& a, const std::vector<std::byte>& b);
+
 }  // namespace fla::conformance

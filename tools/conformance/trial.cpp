@@ -82,7 +82,7 @@ std::string Trial::ignored(const CallForm& form) {
     for (const Argument& argument : form.table()) {
       if (argument.kind != ArgumentKind::tensor || !form[argument.name].given) continue;
       call.fill(argument, 2);
-      if (bytes() == before) names += (names.empty() ? "" : ", ") + std::string(argument.name);
+      if (are_equal(bytes(), before)) names += (names.empty() ? "" : ", ") + std::string(argument.name);
       call.fill(argument, 1);
     }
   } catch (const DeviceLost&) {

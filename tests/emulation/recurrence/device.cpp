@@ -29,19 +29,25 @@ void run_grid(std::int64_t blocks, int threads, const std::function<void()>& bod
 void mma_tf32(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
               std::uint32_t b0, std::uint32_t b1) {
   const emulation::block::WarpExchange brought({a0, a1, a2, a3, b0, b1});
-  const auto number = [&](int lane, int i) {
-    return std::bit_cast<float>(brought[lane][static_cast<std::size_t>(i)] & 0xffffe000u);
-  };
   const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
-  for (int i = 0; i < 4; ++i) {
-    const int column = 2 * p + i % 2;
-    double sum = static_cast<double>(d[i]);
-    for (int k = 0; k < 8; ++k) {
-      sum += static_cast<double>(number(4 * g + k % 4, i / 2 + k / 4 * 2)) *
-             static_cast<double>(number(4 * column + k % 4, 4 + k / 4));
+  double left[2][8], right[2][8];
+  for (std::size_t k = 0; k < 4; ++k) {
+    const auto number = [](std::uint32_t word) {
+      return static_cast<double>(std::bit_cast<float>(word & 0xffffe000u));
+    };
+    const emulation::block::Words& row = brought[4 * g + static_cast<int>(k)];
+    for (std::size_t i = 0; i < 2; ++i) {
+      const emulation::block::Words& column =
+          brought[4 * (2 * p + static_cast<int>(i)) + static_cast<int>(k)];
+      left[i][k] = number(row[i]), left[i][k + 4] = number(row[i + 2]);
+      right[i][k] = number(column[4]), right[i][k + 4] = number(column[5]);
     }
-    d[i] = static_cast<float>(sum);
   }
+  double sums[4];
+  for (int i = 0; i < 4; ++i) sums[i] = static_cast<double>(d[i]);
+  for (int k = 0; k < 8; ++k)
+    for (int i = 0; i < 4; ++i) sums[i] += left[i / 2][k] * right[i % 2][k];
+  for (int i = 0; i < 4; ++i) d[i] = static_cast<float>(sums[i]);
 }
 
 template <class T>
