@@ -668,11 +668,11 @@ HWY_NOINLINE void stage_values(DF d, const Head& head, const Tokens& t, std::int
   }
 }
 
-void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch) {
+void chunk_head(const RecurrenceCall& call, const CallExtras& extras, const HeadTask& task, float* scratch) {
   const DenormalsAreZero denormals;
   const DF d;
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
-  const Head head = head_of(call, {}, task.sequence, task.value_head);
+  const Head head = head_of(call, extras, task.sequence, task.value_head);
   Carver carver(scratch);
   Workspace w(carver, K, V);
 
@@ -708,6 +708,14 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
                      w.state + w.channels * panel.column, w.channels);
   }
 
+  const auto store_state = [&](float* to) HWY_ATTR {
+    for (std::size_t p = first_panel; p < last_panel; ++p) {
+      const Panel panel = panels.at(p);
+      const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
+      store_state_block(w.state + w.channels * panel.column, width, call.state_v_first, K, V, panel.column,
+                        to);
+    }
+  };
   for (std::int64_t first = 0, chunk = 0; first < head.tokens; first += kChunk, ++chunk) {
     Gates &gates = w.gates[chunk % 2], &following = w.gates[(chunk + 1) % 2];
     const float* next = w.zeros;
@@ -715,6 +723,10 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
       scan_gates(d, reader, first + kChunk, tokens_from(first + kChunk), w.channels, following);
       if (following.path == Path::fast) next = following.lead;
     }
+    // A state that is kept is in no chunk's frame.
+    float* const kept = head.kept_after(first + kChunk);
+    const float* const frame = next;
+    if (kept) next = w.zeros;
 
     Tokens t;
     read_tokens(reader, w, first, tokens_from(first), t);
@@ -756,15 +768,12 @@ void chunk_head(const RecurrenceCall& call, const HeadTask& task, float* scratch
                 head.o + (first + i) * head.o_step +
                     static_cast<std::ptrdiff_t>(first_column * size_of(head.o_dtype)));
     }
+    if (kept == nullptr || t.count < kChunk) continue;
+    store_state(kept);
+    if (frame != w.zeros) scale_state(d, frame, 1.f, w, panels, first_panel, last_panel);
   }
 
-  if (head.final_state == nullptr) return;
-  for (std::size_t p = first_panel; p < last_panel; ++p) {
-    const Panel panel = panels.at(p);
-    const std::size_t width = static_cast<std::size_t>(panel.vectors) * kLanes;
-    store_state_block(w.state + w.channels * panel.column, width, call.state_v_first, K, V, panel.column,
-                      head.final_state);
-  }
+  if (head.final_state) store_state(head.final_state);
 }
 
 constexpr ChunkKernel kChunkKernel{chunk_scratch, chunk_head};

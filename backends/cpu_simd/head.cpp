@@ -47,7 +47,12 @@ float* state_of(const common::States& states, std::int64_t slot, std::int64_t va
   return states.data ? static_cast<float*>(states.data) + states.offset(slot, value_head) : nullptr;
 }
 
-Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t sequence,
+float* Head::kept_after(std::int64_t count) const {
+  const std::int64_t slot = checkpoints ? checkpoints->slot_after(sequence, count) : -1;
+  return slot < 0 ? nullptr : state_of(checkpoints->of(sequence), slot, value_head);
+}
+
+Head head_of(const RecurrenceCall& call, const CallExtras& extras, std::int64_t sequence,
              std::int64_t value_head) {
   const Sequence tokens = sequence_of(call, sequence);
   const auto input = [&](const common::Rows& rows, std::int64_t of_head) {
@@ -55,21 +60,24 @@ Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t s
   };
   const std::int64_t head = value_head / call.group;
   Head h;
+  if (extras.checkpoints.every > 0) h.checkpoints = &extras.checkpoints;
+  h.sequence = sequence;
+  h.value_head = value_head;
   h.tokens = tokens.end - tokens.begin;
   h.q = input(call.q, head);
   h.k = input(call.k, head);
   h.v = input(call.v, value_head);
   h.g = input(call.g, value_head);
   h.beta = input(call.beta, value_head);
-  h.a = input(pair.a, head);
-  h.b = input(pair.b, head);
+  h.a = input(extras.pair.a, head);
+  h.b = input(extras.pair.b, head);
   h.gates = !call.g.data ? 0 : call.gate_kind == GateKind::channel ? static_cast<std::size_t>(call.K) : 1;
   if (call.gate_kind == GateKind::head && h.gates == 0) h.fixed_gate = head_decay(call, value_head);
   const RowsOut o = rows_of(call.o, tokens, value_head);
   h.o = o.row;
   h.o_step = o.step;
   h.o_dtype = o.dtype;
-  const auto [read, write] = common::slots_of(call, sequence);
+  const auto [read, write] = slots_of(call, extras.accepted, sequence);
   h.skipped = read < 0;
   if (!h.skipped) h.initial_state = state_of(call.initial_state, read, value_head);
   if (!h.skipped && write >= 0) h.final_state = state_of(call.final_state, write, value_head);

@@ -36,16 +36,21 @@ struct Head {
   std::byte* o = nullptr;
   std::ptrdiff_t o_step = 0;
   DType o_dtype = DType::f32;
-  const float* initial_state = nullptr;  // contiguous, [K, V] or [V, K]; null: zeros
-  float* final_state = nullptr;          // the same; null: not stored
-  std::size_t gates = 0;                 // numbers of g a token: one a channel, one, or none
-  float fixed_gate = 0;                  // where there are none
-  float gate_rate = 1;                   // exp(A_log), or 1
-  Parameters dt_bias;                    // of this head; data is null when absent
+  const float* initial_state = nullptr;      // contiguous, [K, V] or [V, K]; null: zeros
+  float* final_state = nullptr;              // the same; null: not stored
+  std::size_t gates = 0;                     // numbers of g a token: one a channel, one, or none
+  float fixed_gate = 0;                      // where there are none
+  float gate_rate = 1;                       // exp(A_log), or 1
+  Parameters dt_bias;                        // of this head; data is null when absent
+  const Checkpoints* checkpoints = nullptr;  // null: none
+  std::int64_t sequence = 0, value_head = 0;
+
+  // Where the state after so many tokens is kept, like the others; null: it is not.
+  float* kept_after(std::int64_t count) const;
 };
 
-/// `pair` is that of a call with Rule::low_rank.
-Head head_of(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t sequence,
+/// `extras` outlive it.
+Head head_of(const RecurrenceCall& call, const CallExtras& extras, std::int64_t sequence,
              std::int64_t value_head);
 
 /// What a value head of one sequence has of a backward call's gradients.

@@ -15,17 +15,20 @@ struct HeadTask {
   std::int64_t part = 0, parts = 1;
 };
 
-/// The chunked kernel of one SIMD target, for every rule but Rule::low_rank.
+/// Tokens of a chunk of the chunked kernel.
+inline constexpr std::int64_t kChunkTokens = 8;
+
+/// The chunked kernel of one SIMD target, for every rule but Rule::low_rank. Checkpoints lie between chunks.
 struct ChunkKernel {
   std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
-  void (*run)(const RecurrenceCall& call, const HeadTask& task, float* scratch);
+  void (*run)(const RecurrenceCall& call, const CallExtras& extras, const HeadTask& task, float* scratch);
 };
 
 /// The recurrent kernel of one SIMD target. `run` takes the heads [first, last), counted along value heads
 /// first and sequences second; consecutive heads of one call are prefetched.
 struct RecurrentKernel {
   std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
-  void (*run)(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t first, std::int64_t last,
+  void (*run)(const RecurrenceCall& call, const CallExtras& extras, std::int64_t first, std::int64_t last,
               std::int64_t part, std::int64_t parts, float* scratch);
 };
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <string>
 
+#include "backends/cpu_simd/kernels.h"
 #include "backends/cpu_simd/schedule.h"
 #include "backends/cpu_simd/targets.h"
 #include "fla/core/environment.h"
@@ -28,10 +29,11 @@ Verdict verify_rows(const TensorView& rows, const char* name) {
 Verdict verify_state(const TensorView& state, const char* name) {
   if (!state.defined()) return accept();
   FLA_REFUSE_IF(state.dtype() != DType::f32, "requires an f32 {}, got {}", name, state.dtype());
-  const bool contiguous = (state.stride(3) == 1 || state.size(3) == 1) &&
-                          (state.stride(2) == state.size(3) || state.size(2) == 1);
-  FLA_REFUSE_IF(!contiguous, "requires contiguous states in {}, got strides {} and {}", name, state.stride(2),
-                state.stride(3));
+  const int column = state.rank() - 1, row = column - 1;
+  const bool contiguous = (state.stride(column) == 1 || state.size(column) == 1) &&
+                          (state.stride(row) == state.size(column) || state.size(row) == 1);
+  FLA_REFUSE_IF(!contiguous, "requires contiguous states in {}, got strides {} and {}", name,
+                state.stride(row), state.stride(column));
   return accept();
 }
 
@@ -49,13 +51,23 @@ Verdict verify_inputs(const Args& args) {
 template <RecurrenceArgs Args>
 Verdict verify(const Args& args) {
   FLA_VERIFY(verify_inputs(args));
-  FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
+  FLA_VERIFY(verify_state(args.checkpoints, "checkpoints"));
   if constexpr (Args::kOp.rule == Rule::low_rank) {
     FLA_VERIFY(verify_rows(args.a, "a"));
     FLA_VERIFY(verify_rows(args.b, "b"));
   }
   FLA_VERIFY(verify_rows(args.out, "out"));
   return verify_state(args.final_state, "final_state");
+}
+
+template <RecurrenceArgs Args>
+Verdict verify_chunks(const Args& args) {
+  FLA_VERIFY(verify(args));
+  if constexpr (Args::kOp.rule == Rule::low_rank) return accept();
+  const std::int64_t every = args.checkpoint_every.value_or(kChunkTokens);
+  FLA_REFUSE_IF(every % kChunkTokens != 0, "requires checkpoint_every to be a multiple of {}, got {}",
+                kChunkTokens, every);
+  return accept();
 }
 
 template <BackwardArgs Args>
@@ -121,11 +133,11 @@ class CpuSimd : public Backend {
 
   template <class Args>
   RecurrenceResult run(const Args& args,
-                       void (*kernels)(const RecurrenceCall&, const LowRankPair&, const Target&)) const {
+                       void (*kernels)(const RecurrenceCall&, const CallExtras&, const Target&)) const {
     const recurrence::Arguments all = recurrence::arguments_of(args);
     RecurrenceResult result = recurrence::make_result(all);
     if (result.o.numel() > 0 || result.final_state.numel() > 0)
-      kernels(recurrence::call_of(all, result), recurrence::pair_of(all), target());
+      kernels(recurrence::call_of(all, result), recurrence::extras_of(all), target());
     return result;
   }
 
@@ -140,7 +152,7 @@ class CpuSimd : public Backend {
 };
 
 #define FLA_CPU_SIMD_FORWARD(OP, NAME)                                                                    \
-  Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { return verify(args); }           \
+  Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { return verify_chunks(args); }    \
   RecurrenceResult chunk_##OP(const NAME##Args& args) override { return run(args, run_chunked); }         \
   Verdict fused_recurrent_##OP##_verifier(const NAME##Args& args) const override { return verify(args); } \
   RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override { return run(args, run_recurrent); }

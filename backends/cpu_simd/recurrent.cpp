@@ -19,8 +19,8 @@
 //
 //   meanwhile      the state of the head after next comes to L2, as many lines a row as are used up
 //
-// States are read where they lie and written to their place; scratch holds one only when a head has several
-// tokens and nobody wants its final state.
+// States are read where they lie and written to their place. Each token has a place of its own where its
+// state is kept; the others have that of the final state, or scratch where nobody wants that.
 
 #include "backends/cpu_simd/simd_targets.h"
 
@@ -36,6 +36,7 @@
 #include "backends/cpu_simd/denormals.h"
 #include "backends/cpu_simd/kernels.h"
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "backends/cpu_simd/fold-inl.h"
 #include "backends/cpu_simd/inputs-inl.h"
 #include "backends/cpu_simd/step-inl.h"
 #include "backends/cpu_simd/tile-inl.h"
@@ -54,11 +55,19 @@ template <int kRank>
 constexpr int kWriteRows = kTileRows / kRank;  // written together, with u (and v) of each in a register
 constexpr int kStretch = kTileRows / 2;        // vectors of a row that are read or written together
 
+// Where a head's state is read and written; `to` is null when nothing has to be written.
+struct StatePlace {
+  const float* from;
+  float* to;
+};
+
 struct RecurrentWorkspace {
   std::size_t channels, columns;
   Step steps[kGroup];
+  Fold folded;
   const float* v[kGroup];  // rows, where they lie or in v_buffer
   float* o[kGroup];        // rows of the output or of o_buffer
+  float* to[kGroup];       // where the states go; null: not written, of the last one
   float* u;                // one row
   float *q_buffer, *k_buffer, *g_buffer, *a_buffer, *b_buffer, *bias;
   float* key_sum;                          // of the tokens so far, of a call that normalizes
@@ -75,6 +84,10 @@ struct RecurrentWorkspace {
       step.probe = carver.take(channels);
       step.decayed_q = carver.take(channels);
     }
+    folded.decay = carver.take(channels);
+    folded.block = carver.take(K * kFoldedWrite * kLanes);
+    for (float** rows : {&folded.probes, &folded.queries, &folded.keys})
+      *rows = carver.take(kFolded * channels);
     u = carver.take(columns);
     q_buffer = carver.take(channels);
     k_buffer = carver.take(channels);
@@ -87,6 +100,11 @@ struct RecurrentWorkspace {
     o_buffer = carver.take(kGroup * columns);
     bias = carver.take(channels);
     state = carver.take(K * V);
+  }
+
+  // Of token t, from an element on.
+  StatePlace place(int t, const float* from, std::size_t at) const {
+    return {from + at, to[t] ? to[t] + at : nullptr};
   }
 };
 
@@ -117,12 +135,6 @@ HWY_NOINLINE void prepare_pair(DF d, const float* HWY_RESTRICT q, float q_factor
   if (c < padded) channels_at(c, even);
   step.qb = sum_lanes(d, hn::Add(even, odd));
 }
-
-// Where a head's state is read and written; `to` is null when nothing has to be written.
-struct StatePlace {
-  const float* from;
-  float* to;
-};
 
 // ---- [K, V]
 
@@ -159,35 +171,55 @@ HWY_INLINE void step_tail(DF d, const Step& step, StatePlace place, std::size_t 
 }
 
 template <int kRank, int kVectors>
-HWY_INLINE void columns_through(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t V,
-                                std::size_t K, std::size_t column, std::size_t last, Ahead& ahead) {
+HWY_INLINE void columns_through(DF d, const RecurrentWorkspace& w, int count, const float* from,
+                                std::size_t V, std::size_t K, std::size_t column, std::size_t last,
+                                Ahead& ahead) {
   const std::size_t after = column + kVectors * kLanes;
-  const float* next = after < last ? place.from + after : w.next_head_state;
-  place.from += column;
-  if (place.to) place.to += column;
+  const float* next = after < last ? from + after : w.next_head_state;
   for (int t = 0; t < count; ++t) {
+    const StatePlace place = w.place(t, from, column);
     step_block<kRank, kVectors>(d, w.steps[t], place, V, K, w.v[t] + column, w.u + column, w.o[t] + column,
                                 t + 1 == count && next ? next : place.from, ahead);
-    place.from = place.to;
+    from = w.to[t];
   }
 }
 
 template <int kRank>
-HWY_NOINLINE void step_k_first(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t V,
+HWY_NOINLINE void step_k_first(DF d, const RecurrentWorkspace& w, int count, const float* from, std::size_t V,
                                std::size_t K, std::size_t first, std::size_t last, Ahead& ahead) {
   std::size_t c = first;
   constexpr int kBlock = kWriteVectors<kRank>;
   for (; c + kBlock * kLanes <= last; c += kBlock * kLanes) {
-    columns_through<kRank, kBlock>(d, w, count, place, V, K, c, last, ahead);
+    columns_through<kRank, kBlock>(d, w, count, from, V, K, c, last, ahead);
   }
   for (; c + 4 * kLanes <= last; c += 4 * kLanes)
-    columns_through<kRank, 4>(d, w, count, place, V, K, c, last, ahead);
-  for (; c + kLanes <= last; c += kLanes) columns_through<kRank, 1>(d, w, count, place, V, K, c, last, ahead);
+    columns_through<kRank, 4>(d, w, count, from, V, K, c, last, ahead);
+  for (; c + kLanes <= last; c += kLanes) columns_through<kRank, 1>(d, w, count, from, V, K, c, last, ahead);
   if (c == last) return;
-  StatePlace tail{place.from + c, place.to ? place.to + c : nullptr};
   for (int t = 0; t < count; ++t) {
-    step_tail<kRank>(d, w.steps[t], tail, V, K, last - c, w.v[t] + c, w.o[t] + c);
-    tail.from = tail.to;
+    step_tail<kRank>(d, w.steps[t], w.place(t, from, c), V, K, last - c, w.v[t] + c, w.o[t] + c);
+    from = w.to[t];
+  }
+}
+
+// Tokens whose states are not kept, a few at a time in one pass.
+HWY_NOINLINE void fold_k_first(DF d, RecurrentWorkspace& w, int count, const float* from, std::size_t V,
+                               std::size_t K, std::size_t first, std::size_t last, Ahead& ahead) {
+  const auto run = [&]<int kTokens>(std::integral_constant<int, kTokens>, int t, float* to) HWY_ATTR {
+    fold<kTokens>(d, w.steps + t, w.channels, w.folded);
+    const float* const following = t + kTokens == count ? w.next_head_state : to + first;
+    step_folded<kTokens>(d, w.folded, from, to, V, K, w.v + t, w.o + t, first, last, following, ahead);
+  };
+  for (int t = 0, now = 0; t < count; t += now) {
+    now = tokens_to_fold(d, w.steps + t, count - t, w.channels);
+    float* const to = w.to[t + now - 1];
+    switch (now) {
+      case 4: run(std::integral_constant<int, 4>{}, t, to); break;
+      case 3: run(std::integral_constant<int, 3>{}, t, to); break;
+      case 2: run(std::integral_constant<int, 2>{}, t, to); break;
+      default: run(std::integral_constant<int, 1>{}, t, to);
+    }
+    from = to;
   }
 }
 
@@ -304,28 +336,28 @@ HWY_INLINE void write_rows(DF d, const Step& step, StatePlace place, std::size_t
 }
 
 template <int kRank>
-HWY_NOINLINE void step_v_first(DF d, const RecurrentWorkspace& w, int count, StatePlace place, std::size_t K,
+HWY_NOINLINE void step_v_first(DF d, const RecurrentWorkspace& w, int count, const float* from, std::size_t K,
                                std::size_t first, std::size_t last, Ahead& ahead) {
   constexpr int kRows = kWriteRows<kRank>;
   HWY_ALIGN_MAX float u[kGroupRows];
   for (std::size_t row = first; row < last; row += kGroupRows) {
     const std::size_t present = std::min<std::size_t>(kGroupRows, last - row);
-    const float* from = place.from + row * K;
-    float* to = place.to ? place.to + row * K : nullptr;
+    const float* before = from;
     for (int t = 0; t < count; ++t) {
+      const auto [rows, to] = w.place(t, before, row * K);
       const Step& step = w.steps[t];
       const float* v = w.v[t] + row;
       for (std::size_t i = 0; i < present; i += 4) {
-        read_rows<kRank>(d, step, from + i * K, K, std::min<std::size_t>(4, present - i), v + i, u + i,
+        read_rows<kRank>(d, step, rows + i * K, K, std::min<std::size_t>(4, present - i), v + i, u + i,
                          w.o[t] + row + i, ahead);
       }
       std::size_t i = 0;
       for (; to && i + kRows <= present; i += kRows) {
-        write_rows<kRank, kRows>(d, step, {from + i * K, to + i * K}, K, v + i, u + i, ahead);
+        write_rows<kRank, kRows>(d, step, {rows + i * K, to + i * K}, K, v + i, u + i, ahead);
       }
       for (; to && i < present; ++i)
-        write_rows<kRank, 1>(d, step, {from + i * K, to + i * K}, K, v + i, u + i, ahead);
-      from = to;
+        write_rows<kRank, 1>(d, step, {rows + i * K, to + i * K}, K, v + i, u + i, ahead);
+      before = w.to[t];
     }
   }
 }
@@ -367,20 +399,21 @@ template <int kRank>
 HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& head, std::size_t first,
                                  std::size_t last, RecurrentWorkspace& w, Ahead& ahead) {
   const std::size_t K = static_cast<std::size_t>(call.K), V = static_cast<std::size_t>(call.V);
-  StatePlace place{head.initial_state, head.final_state};
-  if (place.from == nullptr || head.tokens == 0) {
-    // From here on the state is where it will stay.
-    float* target = place.to ? place.to : w.state;
+  const float* from = head.initial_state;
+  float* const passing = head.final_state ? head.final_state : w.state;  // of states that are not kept
+  const auto copy = [&](const float* source, float* target) HWY_ATTR {
     each_piece(call.state_v_first, K, V, first, last, [&](std::size_t at, std::size_t size) HWY_ATTR {
-      if (place.from == nullptr) {
+      if (source == nullptr) {
         std::memset(target + at, 0, size * sizeof(float));
-      } else if (place.from != target) {
-        std::memcpy(target + at, place.from + at, size * sizeof(float));
+      } else if (source != target) {
+        std::memcpy(target + at, source + at, size * sizeof(float));
       }
     });
-    place.from = target;
+  };
+  if (from == nullptr || head.tokens == 0) {
+    copy(from, passing);
+    from = passing;
   }
-  if (place.to == nullptr && head.tokens > 1) place.to = w.state;
 
   if (call.normalize) std::memset(w.key_sum, 0, w.channels * sizeof(float));
   const TokenReader reader{call, head, K, w.channels, bias_row(head, K, w.channels, w.bias)};
@@ -406,12 +439,24 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
       w.v[t] = as_floats(head.v.at(token + t), head.v.dtype, V, V, w.v_buffer + at);
       w.o[t] = head.o_dtype == DType::f32 ? reinterpret_cast<float*>(o) : w.o_buffer + at;
     }
-    if (call.state_v_first) {
-      step_v_first<kRank>(d, w, count, place, K, first, last, ahead);
-    } else {
-      step_k_first<kRank>(d, w, count, place, V, K, first, last, ahead);
+    float* kept = nullptr;
+    bool all_pass = true;  // but for the last
+    for (int t = 0; t < count; ++t) {
+      all_pass &= kept == nullptr;
+      kept = head.kept_after(token + t + 1);
+      w.to[t] = kept ? kept : passing;
     }
-    place.from = place.to;
+    const bool last_group = token + count == head.tokens;
+    if (last_group && (head.final_state || kept == nullptr)) w.to[count - 1] = head.final_state;
+    if (call.state_v_first) {
+      step_v_first<kRank>(d, w, count, from, K, first, last, ahead);
+    } else if (kRank == 1 && count > 1 && all_pass) {
+      fold_k_first(d, w, count, from, V, K, first, last, ahead);
+    } else {
+      step_k_first<kRank>(d, w, count, from, V, K, first, last, ahead);
+    }
+    from = w.to[count - 1];
+    if (last_group && kept && head.final_state) copy(head.final_state, kept);
     for (int t = 0; t < count && call.normalize; ++t)
       divide_row(d, w.o[t] + first, last - first, w.divisors[t]);
     for (int t = 0; t < count && head.o_dtype != DType::f32; ++t) {
@@ -422,7 +467,7 @@ HWY_NOINLINE void recurrent_head(DF d, const RecurrenceCall& call, const Head& h
   }
 }
 
-void recurrent_heads(const RecurrenceCall& call, const LowRankPair& pair, std::int64_t first_head,
+void recurrent_heads(const RecurrenceCall& call, const CallExtras& extras, std::int64_t first_head,
                      std::int64_t last_head, std::int64_t part, std::int64_t parts, float* scratch) {
   const DenormalsAreZero denormals;
   const DF d;
@@ -437,13 +482,14 @@ void recurrent_heads(const RecurrenceCall& call, const LowRankPair& pair, std::i
   const std::size_t first = cut(part), last = cut(part + 1);
   if (first == last) return;
 
-  const auto head_at = [&](std::int64_t i) HWY_ATTR { return head_of(call, pair, i / call.HV, i % call.HV); };
+  const auto head_at = [&](std::int64_t i)
+                           HWY_ATTR { return head_of(call, extras, i / call.HV, i % call.HV); };
   const auto run_head = call.rule == Rule::low_rank ? recurrent_head<2> : recurrent_head<1>;
   Head head = first_head < last_head ? head_at(first_head) : Head();
   for (std::int64_t i = first_head; i < last_head; ++i) {
     Ahead ahead;
     if (const std::int64_t after = i + kHeadsAhead; call.initial_state.data && after < last_head) {
-      const std::int64_t slot = common::slots_of(call, after / call.HV).read;
+      const std::int64_t slot = slots_of(call, extras.accepted, after / call.HV).read;
       if (slot >= 0) {
         ahead.at = state_of(call.initial_state, slot, after % call.HV);
         ahead.end = ahead.at + (call.state_v_first ? last * K : K * V);

@@ -24,7 +24,7 @@ std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V)
   return best;
 }
 
-void run_chunked(const RecurrenceCall& call, const LowRankPair& pair, const Target& target) {
+void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Target& target) {
   const std::int64_t heads = call.N * call.HV;
   const int threads = recurrence::threads_for(call);
   const std::int64_t parts = parts_for(heads, threads, call.V);
@@ -32,7 +32,7 @@ void run_chunked(const RecurrenceCall& call, const LowRankPair& pair, const Targ
     const std::size_t scratch = target.recurrent->scratch_floats(call.K, call.V);
     parallel_for(heads * parts, threads, [&](std::int64_t task, int) {
       const std::int64_t head = task / parts;
-      target.recurrent->run(call, pair, head, head + 1, task % parts, parts, thread_scratch(scratch));
+      target.recurrent->run(call, extras, head, head + 1, task % parts, parts, thread_scratch(scratch));
     });
     return;
   }
@@ -40,13 +40,13 @@ void run_chunked(const RecurrenceCall& call, const LowRankPair& pair, const Targ
   parallel_for(heads * parts, threads, [&](std::int64_t task, int) {
     const std::int64_t head = task / parts;
     target.chunk->run(
-        call,
+        call, extras,
         {.sequence = head / call.HV, .value_head = head % call.HV, .part = task % parts, .parts = parts},
         thread_scratch(scratch));
   });
 }
 
-void run_recurrent(const RecurrenceCall& call, const LowRankPair& pair, const Target& target) {
+void run_recurrent(const RecurrenceCall& call, const CallExtras& extras, const Target& target) {
   const int threads = recurrence::threads_for(call);
   const std::int64_t heads = call.N * call.HV;
   const std::size_t scratch = target.recurrent->scratch_floats(call.K, call.V);
@@ -54,7 +54,7 @@ void run_recurrent(const RecurrenceCall& call, const LowRankPair& pair, const Ta
     const std::int64_t parts = (threads + heads - 1) / std::max<std::int64_t>(heads, 1);
     parallel_for(heads * parts, threads, [&](std::int64_t task, int) {
       const std::int64_t head = task / parts;
-      target.recurrent->run(call, pair, head, head + 1, task % parts, parts, thread_scratch(scratch));
+      target.recurrent->run(call, extras, head, head + 1, task % parts, parts, thread_scratch(scratch));
     });
     return;
   }
@@ -64,7 +64,7 @@ void run_recurrent(const RecurrenceCall& call, const LowRankPair& pair, const Ta
   const std::int64_t runs =
       std::clamp<std::int64_t>(heads / kHeadsWorthARun, threads, kRunsAThread * threads);
   parallel_for(runs, threads, [&](std::int64_t run, int) {
-    target.recurrent->run(call, pair, heads * run / runs, heads * (run + 1) / runs, 0, 1,
+    target.recurrent->run(call, extras, heads * run / runs, heads * (run + 1) / runs, 0, 1,
                           thread_scratch(scratch));
   });
 }

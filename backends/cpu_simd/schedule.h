@@ -5,10 +5,10 @@
 
 namespace fla::cpu_simd {
 
-/// Run a call with the kernels of a target, on up to num_threads() threads. `pair` is that of a call with
-/// Rule::low_rank, which goes token by token either way.
-void run_chunked(const RecurrenceCall& call, const LowRankPair& pair, const Target& target);
-void run_recurrent(const RecurrenceCall& call, const LowRankPair& pair, const Target& target);
+/// Run a call with the kernels of a target, on up to num_threads() threads. Rule::low_rank goes
+/// token by token either way.
+void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Target& target);
+void run_recurrent(const RecurrenceCall& call, const CallExtras& extras, const Target& target);
 
 /// The same of gradients; neither Rule::low_rank nor a call that normalizes.
 void run_backward(const BackwardCall& call, const Target& target);

@@ -13,13 +13,14 @@
 #define FLA_BACKENDS_CPU_SIMD_TILE_INL_H_
 #endif
 
+#include "backends/cpu_simd/kernels.h"
 #include "backends/cpu_simd/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fla::cpu_simd {
 namespace HWY_NAMESPACE {
 
-constexpr int kChunk = 8;  // tokens of a chunk
+constexpr int kChunk = kChunkTokens;
 
 // Accumulators, one row of right-hand vectors and the broadcast scalars have to fit in the register file: 32
 // registers on NEON, SVE and AVX-512, 16 on AVX2.

@@ -64,6 +64,7 @@ HWY_INLINE void store_first(VF v, DF d, float* to, std::size_t count) {
 }
 
 HWY_INLINE float sum_lanes(DF d, hn::Vec<DF> v) { return hn::GetLane(hn::SumOfLanes(d, v)); }
+HWY_INLINE float max_lanes(DF d, hn::Vec<DF> v) { return hn::GetLane(hn::MaxOfLanes(d, v)); }
 
 // Transposes 4 x 4 within every 128-bit block.
 template <class D, class V = hn::Vec<D>>

@@ -20,8 +20,8 @@ namespace fla {
 /// convolution and W tokens that it reaches over.
 ///
 /// N is what an index of shape "N+1" says, or B where none is given. P is what the first tensor that has it
-/// says where an index of shape "N" is given, which then names a slot for every sequence; otherwise every
-/// sequence has its own and P is N.
+/// says where an index of shape "N" or "N C" is given, which then names slots for every sequence; otherwise
+/// every sequence has its own and P is N.
 enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, P, C, D, W, none };
 inline constexpr int kAxes = 11;
 inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V",
@@ -127,11 +127,10 @@ struct Argument {
   std::string_view needs{};  ///< the argument without which this one must not be given
 
   bool is_tensor() const { return kind <= ArgumentKind::output; }
-  /// Whether it is an index with an entry a sequence, a slot of the pool of states.
+  /// Whether it is an index with entries for every sequence: slots of the pool of states, or which of them.
   bool names_slots() const {
     const DimRule& dim = shape.first.dims[0];
-    return kind == ArgumentKind::index && shape.first.rank == 1 && dim.axis == Axis::N &&
-           dim.times == Axis::none && dim.plus == 0;
+    return kind == ArgumentKind::index && dim.axis == Axis::N && dim.times == Axis::none && dim.plus == 0;
   }
   const TensorView& tensor(const void* args) const { return *static_cast<const TensorView*>(member(args)); }
   const std::optional<float>& number(const void* args) const {

@@ -233,7 +233,7 @@ TEST_P(IndexContents, OfSlotsAreCheckedOnTheDeviceWhenTheDebugSwitchIsOn) {
   const LaidOut twice = entries(args.state_indices, {0, 4, 2, 4});
   args.state_indices = twice;
   EXPECT_EQ(text(),
-            "kda: state_indices: expected slots that one sequence alone writes, got state_indices[1]=4 and "
+            "kda: state_indices: expected slots that are written once, got state_indices[1]=4 and "
             "state_indices[3]=4");
 }
 

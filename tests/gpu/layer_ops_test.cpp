@@ -140,7 +140,7 @@ const std::vector<BadIndices> kBadIndices{
      "state_indices: expected entries below P=3, got state_indices[2]=2147483647"},
     {{0, 9, 18, 27},
      {2, 1, 2},
-     "state_indices: expected slots that one sequence alone writes, got state_indices[0]=2 and "
+     "state_indices: expected slots that are written once, got state_indices[0]=2 and "
      "state_indices[2]=2"}};
 
 TEST_F(ShortConvOnGpu, WrongContentsOfIndicesStayInBounds) {

@@ -46,6 +46,7 @@ def test_the_picture_has_both_curves(train_recall):
     "page",
     [
         "README.md",
+        "tools/docs/pages/tutorials/decode-loop.md",
         "tools/docs/pages/tutorials/first-call.md",
         "tools/docs/pages/tutorials/training.md",
         "tools/docs/pages/how-to/packed-sequences.md",

@@ -66,13 +66,28 @@ def test_checkpoints_are_the_states_on_the_way(function):
     assert (checkpoints[:, 2] == 0.125).all()  # 20 tokens do not reach it
 
 
+def test_a_step_goes_on_from_the_drafts_that_were_accepted():
+    call, pool = cases.random_call(T=8), np.zeros((5, 2, 16, 16), np.float32)
+    step = dict(initial_state=pool, final_state=pool, state_indices=np.array([0]), checkpoint_every=1)
+    step["checkpoint_indices"] = np.array([[1, 2, 3, 4]])
+    for accepted, begin in ((0, 0), (3, 3)):  # the last of the first four is wrong
+        drafts = [x[:, begin : begin + 4] for x in call]
+        o, _ = fla_cpp.fused_recurrent_kda(*drafts, num_accepted_tokens=np.array([accepted]), **step)
+        expected, state = reference.kda(*(x[:, : begin + 4] for x in call))
+        assert reference.error(o, expected[:, begin:]) < 2e-5
+        assert reference.error(pool[4:], state) < 2e-5
+    assert (pool[0] == 0).all()
+    with pytest.raises(ValueError, match=r"^kda: num_accepted_tokens: expected entries from 0 to C=4, got num_accepted_tokens\[0\]=5$"):
+        fla_cpp.fused_recurrent_kda(*drafts, num_accepted_tokens=np.array([5]), **step)
+
+
 def test_checkpoints_are_refused_by_name():
     call, checkpoints = cases.random_call(), np.zeros((1, 2, 2, 16, 16), np.float32)
     with pytest.raises(ValueError, match="^kda: checkpoint_every: expected at least 1, got 0$"):
         fla_cpp.kda(*call, checkpoint_every=0, checkpoints=checkpoints)
     with pytest.raises(TypeError, match="^kda: checkpoint_every: expected a whole number, got float$"):
         fla_cpp.kda(*call, checkpoint_every=2.5, checkpoints=checkpoints)
-    with pytest.raises(ValueError, match="^kda: checkpoints: expected a tensor of shape .* with checkpoint_every, got none$"):
+    with pytest.raises(ValueError, match="^kda: checkpoints: expected a tensor, or checkpoint_indices in its place, with checkpoint_every, got neither$"):
         fla_cpp.kda(*call, checkpoint_every=2)
     with pytest.raises(ValueError, match="^kda: checkpoint_every: expected a whole number with checkpoints, got none$"):
         fla_cpp.kda(*call, checkpoints=checkpoints)

@@ -124,6 +124,17 @@ def test_states_before_every_64_tokens_of_packed_sequences():
         fla_cpp.chunk_kda(*call, state_indices=torch.zeros(1, dtype=torch.int32), return_intermediate_states=True)
 
 
+def test_checkpoints_go_into_slots_of_the_callers_pool():
+    call, pool = random_call(), torch.zeros(4, 2, 16, 16)
+    version = pool._version
+    slots = dict(state_indices=torch.tensor([3]), checkpoint_every=8, checkpoint_indices=torch.tensor([[2, 1]]))
+    fla_cpp.chunk_kda(*call, initial_state=pool, final_state=pool, **slots)
+    assert pool._version > version and (pool[0] == 0).all()
+    for slot, end in ((2, 8), (1, 16), (3, 20)):
+        _, state = fla_cpp.chunk_kda(*(x[:, :end] for x in call), output_final_state=True)
+        assert torch.allclose(pool[slot], state[0], atol=1e-5)
+
+
 def test_checkpoints_go_into_the_callers_tensor():
     call = random_call()
     checkpoints = torch.full((1, 2, 2, 16, 16), torch.nan)

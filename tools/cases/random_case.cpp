@@ -102,7 +102,9 @@ class Builder {
     if (!spec_.lengths.empty()) pack();
     if (spec_.initial_state) made_.args.initial_state = make_states();
     if (spec_.pool) choose_slots();
-    if (made_.args.checkpoint_every) {
+    if (spec_.checkpoint_indices) {
+      choose_kept();
+    } else if (made_.args.checkpoint_every) {
       made_.args.checkpoints = make_tensor(
           {sequences(), spec_.checkpoints, spec_.HV, state_rows(), state_columns()}, spec_.checkpoint_dtype);
       fill_all(made_.args.checkpoints, [] { return 0.125f; });
@@ -287,19 +289,19 @@ class Builder {
     return states;
   }
 
+  /// A slot that nobody has; negative: there is none left.
+  std::int64_t take() {
+    if (free_.empty()) return -1;
+    std::swap(free_.back(), free_[static_cast<std::size_t>(random_.between(0, std::ssize(free_) - 1))]);
+    const std::int64_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+
   void choose_slots() {
     Args& args = made_.args;
-    std::vector<std::int64_t> free(static_cast<std::size_t>(*spec_.pool));
-    std::iota(free.begin(), free.end(), 0);
-    const auto take = [&]() -> std::int64_t {
-      if (free.empty()) return -1;
-      std::swap(
-          free.back(),
-          free[static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(free.size()) - 1))]);
-      const std::int64_t slot = free.back();
-      free.pop_back();
-      return slot;
-    };
+    free_.resize(static_cast<std::size_t>(*spec_.pool));
+    std::iota(free_.begin(), free_.end(), 0);
     std::vector<std::int64_t> read, write;
     for (std::int64_t n = 0; n < sequences(); ++n) {
       const bool share = spec_.write_indices && n > 0 && random_.chance(0.25f);
@@ -314,9 +316,25 @@ class Builder {
     if (spec_.write_indices) args.state_write_indices = make_indices(write);
   }
 
+  void choose_kept() {
+    const std::int64_t N = sequences(), C = spec_.checkpoints;
+    std::vector<std::int64_t> kept, accepted;
+    for (std::int64_t n = 0; n < N; ++n) {
+      accepted.push_back(0);
+      for (std::int64_t i = 0; i < C; ++i) {
+        kept.push_back(random_.chance(0.25f) ? -3 : take());
+        if (kept.back() >= 0 && random_.chance(0.3f)) accepted.back() = i + 1;
+      }
+    }
+    const TensorView flat = make_indices(kept);
+    made_.args.checkpoint_indices = TensorView(flat.data(), flat.dtype(), {N, C});
+    if (spec_.accepted_tokens) made_.args.num_accepted_tokens = make_indices(accepted);
+  }
+
   CaseSpec<Args> spec_;
   Random random_;
   RandomCase<Args> made_;
+  std::vector<std::int64_t> free_;  ///< slots
 };
 
 }  // namespace

@@ -58,6 +58,9 @@ struct CaseSpec {
   /// holds 0.125 is given for them.
   std::int64_t checkpoints = 4;
   DType checkpoint_dtype = DType::f32;
+  /// Checkpoints go into slots of the pool that nobody else has; about one in four, and every one for which
+  /// no slot is left, is not kept. With accepted_tokens about every other sequence starts from one of them.
+  bool checkpoint_indices = false, accepted_tokens = false;
   std::uint64_t seed = 1;
 };
 

@@ -15,7 +15,7 @@ ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const CallEx
                                         Index head) {
   const Index V = call.V;
   const auto [batch, begin, end] = tokens(call, sequence);
-  const Index slot = slot_read(call, sequence);
+  const Index slot = slot_read(call, extras.accepted, sequence);
   ReferenceHead result{.o = {}, .state = starting_state(call, slot, head)};
   result.o.reserve(static_cast<std::size_t>((end - begin) * V));
   if (slot < 0) {
@@ -37,7 +37,7 @@ ReferenceHead recurrence_reference_head(const RecurrenceCall& call, const CallEx
       result.o.push_back(static_cast<double>(call.scale) * value / (call.normalize ? divisor : 1));
     const Checkpoints& checkpoints = extras.checkpoints;
     if (checkpoints.every > 0 && (t + 1 - begin) % checkpoints.every == 0 &&
-        std::ssize(result.checkpoints) < checkpoints.states.slots)
+        std::ssize(result.checkpoints) < checkpoints.count)
       result.checkpoints.push_back(result.state);
   }
   return result;
@@ -49,10 +49,14 @@ Reference recurrence_reference(const RecurrenceCall& call, const CallExtras& ext
   reference.o.resize(static_cast<std::size_t>(B * T * HV * V));
   reference.final_state.resize(static_cast<std::size_t>(N * HV * K * V));
   if (call.read_slots.data) {
-    for (Index n = 0; n < N; ++n) reference.slots.push_back(slot_written(call, n));
+    for (Index n = 0; n < N; ++n) reference.slots.push_back(slot_written(call, extras.accepted, n));
   }
-  const Index C = extras.checkpoints.states.slots;
-  if (extras.checkpoints.every > 0) {
+  const Index C = extras.checkpoints.count;
+  const common::IndexRows& slots = extras.checkpoints.slots;
+  if (slots.first.data) {
+    reference.final_state.resize(static_cast<std::size_t>((N + N * C) * HV * K * V));
+    reference.slots.resize(static_cast<std::size_t>(N + N * C), -1);
+  } else if (extras.checkpoints.every > 0) {
     reference.checkpoints.resize(static_cast<std::size_t>(N * C * HV * K * V));
     reference.kept.resize(static_cast<std::size_t>(N));
   }
@@ -75,9 +79,16 @@ Reference recurrence_reference(const RecurrenceCall& call, const CallExtras& ext
       }
     };
     place_state(one.state, task, reference.final_state);
-    for (Index i = 0; i < std::ssize(one.checkpoints); ++i)
-      place_state(one.checkpoints[static_cast<std::size_t>(i)], (n * C + i) * HV + head,
-                  reference.checkpoints);
+    for (Index i = 0; i < std::ssize(one.checkpoints); ++i) {
+      const Row& state = one.checkpoints[static_cast<std::size_t>(i)];
+      if (!slots.first.data) {
+        place_state(state, (n * C + i) * HV + head, reference.checkpoints);
+        continue;
+      }
+      const Index at = N + n * C + i;
+      place_state(state, at * HV + head, reference.final_state);
+      if (head == 0) reference.slots[static_cast<std::size_t>(at)] = slots[n][i];
+    }
     if (head == 0 && !reference.kept.empty())
       reference.kept[static_cast<std::size_t>(n)] = std::ssize(one.checkpoints);
   });

@@ -13,9 +13,12 @@
 namespace fla::cases {
 
 struct Reference {
-  std::vector<double> o;            ///< [B, T, HV, V]
-  std::vector<double> final_state;  ///< [N, HV, K, V], or [N, HV, V, K] with state_v_first
-  /// The slot of a result's final_state that holds sequence n's state, negative: none does. Empty: slot n.
+  std::vector<double> o;  ///< [B, T, HV, V]
+  /// [N, HV, K, V], or [N, HV, V, K] with state_v_first; behind them, where checkpoints go into the pool,
+  /// those: [N, C, HV, K, V].
+  std::vector<double> final_state;
+  /// The slot of a result's final_state that holds each of those states, negative: none does. Empty: slot n
+  /// has sequence n's.
   std::vector<std::int64_t> slots{};
   std::vector<double> checkpoints{};  ///< [N, C, HV, K, V], or as state_v_first says; 0 where none is kept
   std::vector<std::int64_t> kept{};   ///< how many of sequence n's C are; empty: the call has none

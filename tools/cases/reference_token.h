@@ -22,13 +22,17 @@ inline Tokens tokens(const RecurrenceCall& call, Index sequence) {
   return {0, call.cu_seqlens[sequence], call.cu_seqlens[sequence + 1]};
 }
 
-inline Index slot_read(const RecurrenceCall& call, Index sequence) {
-  return call.read_slots.data ? call.read_slots[sequence] : sequence;
+inline Index slot_read(const RecurrenceCall& call, const AcceptedTokens& accepted, Index sequence) {
+  const Index slot = call.read_slots.data ? call.read_slots[sequence] : sequence;
+  const Index tokens = slot >= 0 && accepted.count.data ? accepted.count[sequence] : 0;
+  return tokens > 0 ? accepted.slots[sequence][tokens - 1] : slot;
 }
 
-inline Index slot_written(const RecurrenceCall& call, Index sequence) {
-  const Index read = slot_read(call, sequence);
-  return read >= 0 && call.write_slots.data ? call.write_slots[sequence] : read;
+inline Index slot_written(const RecurrenceCall& call, const AcceptedTokens& accepted, Index sequence) {
+  const Index read = slot_read(call, accepted, sequence);
+  if (read < 0) return read;
+  if (call.write_slots.data) return call.write_slots[sequence];
+  return accepted.count.data ? -1 : read;
 }
 
 /// The channels of [batch, token, head, :].

@@ -72,6 +72,10 @@ AxisSizes CallForm::sizes() const {
   if (is_packed()) all[Axis::B] = 1;
   all[Axis::N] = is_packed() ? kPackedSequences : all[Axis::B];
   all[Axis::P] = is_pooled() ? 2 * all[Axis::N] + 3 : all[Axis::N];
+  for (const Argument& argument : table_) {  // with a slot for every entry
+    if (argument.names_slots() && argument.shape.first.rank == 2 && (*this)[argument.name].given)
+      all[Axis::P] += all[Axis::N] * all[Axis::C];
+  }
   return all;
 }
 

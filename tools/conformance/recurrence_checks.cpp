@@ -523,6 +523,54 @@ struct Checks {
     if (report.calls == 0) report.refusals.emplace_back("takes no call with checkpoints");
   }
 
+  /// Checkpoints that go into slots of a pool which is updated in place, also of steps of a few drafts that
+  /// start where the last one's were accepted, are as the reference has them. Other slots keep what they
+  /// hold.
+  static void check_kept_states(Report& report, const Options& options) {
+    std::vector<Spec> specs;
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      specs.push_back({.B = 6, .T = 4, .H = 2, .HV = 4, .dtype = dtype, .pool = 40});
+      specs.push_back({.B = 3, .T = 8, .H = 1, .K = 128, .V = 128, .dtype = dtype, .pool = 30});
+      specs.push_back({.H = 2, .K = 48, .V = 80, .lengths = {3, 0, 7, 1, 2}, .dtype = dtype, .pool = 30});
+      specs.push_back({.H = 1, .HV = 2, .lengths = {140, 0, 7, 64}, .dtype = dtype, .pool = 20});
+    }
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      Spec& spec = specs[i];
+      const bool drafts = i % 4 != 3;
+      spec.options.checkpoint_every = drafts ? 1 : 64;
+      spec.options.state_v_first = i % 3 == 1;
+      spec.state_dtype = i % 5 == 3 ? DType::bf16 : DType::f32;
+      spec.index_dtype = i % 2 == 0 ? DType::i32 : DType::i64;
+      spec.checkpoint_indices = true;
+      spec.accepted_tokens = drafts && i != 1;
+      spec.write_indices = i % 4 == 2;
+      spec.checkpoints = i % 4 == 1 ? 8 : 4;
+    }
+    for (const Spec& spec : specs) {
+      const auto in_place = [&] {
+        Case call = cases::make_case(spec);
+        call.args.initial_state = call.args.final_state;
+        return call;
+      };
+      for_each_target(report, options, in_place().args, [&](const Subject& target) {
+        const Case call = in_place();
+        if (!takes(report, target, call.args)) return;
+        const cases::Reference reference = cases::reference_of(call.args);
+        const LaidOut before = LaidOut::copy_of(call.args.final_state);
+        const RecurrenceResult result = target.run(call.args);
+        const std::string wrong = disagreement(result, reference, call.args, target.precision());
+        if (!wrong.empty()) fail(report, target, wrong, call.args);
+        for (std::int64_t slot = 0; slot < *spec.pool; ++slot) {
+          if (std::ranges::find(reference.slots, slot) != reference.slots.end()) continue;
+          if (bytes_of(result.final_state.view().slice(0, slot, 1)) !=
+              bytes_of(before.view().slice(0, slot, 1)))
+            fail(report, target, "wrote a slot that it was not told to", call.args);
+        }
+      });
+    }
+    if (report.calls == 0) report.refusals.emplace_back("takes no call with checkpoint_indices");
+  }
+
   /// Packed sequences that end before T: outputs behind them are zeros, and nothing is read there. With
   /// cu_seqlens on a device they are not written.
   static void check_padding(Report& report, const Options& options) {
@@ -576,6 +624,7 @@ struct Checks {
       Check{"refusals_have_reasons", check_refusals_have_reasons},
       Check{"verifier_is_pure", check_verifier_is_pure},
       Check{"checkpoints", check_checkpoints},
+      Check{"kept_states", check_kept_states},
       Check{"padding", check_padding},
       Check{"gradients", check_gradients<Args>},
   };

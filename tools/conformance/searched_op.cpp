@@ -18,19 +18,40 @@ std::vector<std::int64_t> starts(std::int64_t sequences, std::int64_t T) {
   return all;
 }
 
-/// Slots in no order. Those of the first index are read, of a later one written; no slot is both. Every third
-/// sequence is skipped, every fourth leaves no state. The last of three is neither: entries of another stride
-/// are poison, which is negative.
-std::vector<std::int64_t> slots(std::int64_t sequences, std::int64_t pool, bool written) {
+/// So many slots of a pool, in no order, from one of them on.
+std::vector<std::int64_t> some_slots(std::int64_t pool, std::int64_t from, std::int64_t count) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(pool));
   std::iota(all.begin(), all.end(), 0);
   cases::Random random(17);
   for (std::int64_t i = pool - 1; i > 0; --i)
     std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(random.between(0, i))]);
-  if (written) all.erase(all.begin(), all.begin() + sequences);
-  all.resize(static_cast<std::size_t>(sequences));
+  all.erase(all.begin(), all.begin() + from);
+  all.resize(static_cast<std::size_t>(count));
+  return all;
+}
+
+/// What an index holds for every sequence. Slots of the first index are read, of a later one written; no slot
+/// is both. Every third sequence is skipped, every fourth leaves no state. The last of three is neither:
+/// entries of another stride are poison, which is negative. Of checkpoints every other sequence leaves out
+/// the last.
+std::vector<std::int64_t> slots(const Argument& argument, const AxisSizes& sizes, bool first) {
+  const std::int64_t N = sizes[Axis::N], C = sizes[Axis::C], P = sizes[Axis::P];
+  const auto negative = [](std::size_t i) { return -1 - static_cast<std::int64_t>(i); };
+  if (argument.name == "num_accepted_tokens") {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(N));
+    for (std::size_t n = 0; n < counts.size(); ++n) counts[n] = static_cast<std::int64_t>(n % 3);
+    return counts;
+  }
+  if (argument.shape.first.rank == 2) {
+    std::vector<std::int64_t> all = some_slots(P, 2 * N, N * C);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i % static_cast<std::size_t>(2 * C) == static_cast<std::size_t>(2 * C - 1)) all[i] = negative(i);
+    }
+    return all;
+  }
+  std::vector<std::int64_t> all = some_slots(P, first ? 0 : N, N);
   for (std::size_t n = 0; n < all.size(); ++n) {
-    if (written ? n % 4 == 3 : n % 3 == 1) all[n] = -1 - static_cast<std::int64_t>(n);
+    if (first ? n % 3 == 1 : n % 4 == 3) all[n] = negative(n);
   }
   return all;
 }
@@ -143,11 +164,11 @@ void MadeCall::fill(const Argument& argument, std::uint64_t seed) {
   if (argument.kind == ArgumentKind::index) {
     const bool first = std::ranges::none_of(
         *memory_, [&](const Memory& one) { return one.argument->names_slots() && one.argument < &argument; });
-    const std::vector<std::int64_t> entries = argument.names_slots()
-                                                  ? slots(sizes_[Axis::N], sizes_[Axis::P], !first)
-                                                  : starts(sizes_[Axis::N], sizes_[Axis::T]);
-    for (std::int64_t i = 0; i < view.size(0); ++i)
-      cases::store(view, i * view.stride(0), static_cast<double>(entries[static_cast<std::size_t>(i)]));
+    const std::vector<std::int64_t> entries =
+        argument.names_slots() ? slots(argument, sizes_, first) : starts(sizes_[Axis::N], sizes_[Axis::T]);
+    auto entry = entries.begin();
+    for_each_offset(view,
+                    [&](std::int64_t offset) { cases::store(view, offset, static_cast<double>(*entry++)); });
   } else {
     cases::Random random(seed * 64 + static_cast<std::uint64_t>(&argument - form_.table().data()));
     op_->fill(argument, view, args_.get(), random);

@@ -40,6 +40,10 @@ constexpr std::array kRequirements{
     Requirement{"state_indices", true, "final_state", true},
     Requirement{"state_write_indices", false, "state_indices", true},
     Requirement{"initial_state", false, "state_indices", false},
+    Requirement{"checkpoint_indices", true, "state_indices", true},
+    Requirement{"checkpoint_indices", true, "checkpoints", false},
+    Requirement{"state_indices", false, "checkpoint_indices", false},
+    Requirement{"checkpoints", true, "checkpoint_indices", false},
     Requirement{"g", true, "g_gamma", false},
     Requirement{"g", false, "g_gamma", true},
     Requirement{"g_gamma", true, "g", false},
@@ -120,7 +124,9 @@ class SearchedRecurrence final : public SearchedOp {
     const AxisSizes sizes = form.sizes();
     if (sizes[Axis::HV] % sizes[Axis::H] != 0) form[Axis::HV] = 2 * sizes[Axis::H];
     form["out"].dtype = form["v"].dtype;
-    if (form["checkpoint_every"].number < 1) form["checkpoint_every"].number = 1;
+    Choice& every = form["checkpoint_every"];
+    if (every.number < 1 || form["num_accepted_tokens"].given) every.number = 1;
+    if (every.given && !form["checkpoint_indices"].given) form["checkpoints"].given = true;
     if (!has(op().arguments, "layer_idx")) return;
     Choice &layer = form["layer_idx"], &layers = form["num_layers"];
     layer.given = layers.given = true;

@@ -77,8 +77,12 @@ Tensor even_starts(std::int64_t sequences, std::int64_t tokens, DType dtype) {
                   [&](std::int64_t i) { return tokens / sequences * i + std::min(i, tokens % sequences); });
 }
 
-Tensor first_slots(std::int64_t sequences, DType dtype) {
-  return index_of(sequences, dtype, [](std::int64_t i) { return i; });
+/// Every sequence reads a slot of its own; checkpoints have those behind them, and none is started from.
+Tensor first_slots(const Argument& argument, const AxisSizes& sizes, DType dtype) {
+  const std::int64_t N = sizes[Axis::N];
+  if (argument.name == "num_accepted_tokens") return index_of(N, dtype, [](std::int64_t) { return 0; });
+  if (argument.shape.first.rank == 1) return index_of(N, dtype, [](std::int64_t i) { return i; });
+  return index_of(N * sizes[Axis::C], dtype, [N](std::int64_t i) { return N + i; });
 }
 
 }  // namespace
@@ -162,9 +166,11 @@ SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, D
     if (!where.is_cpu()) return place(argument, type, where);  // the host never reads it
     if (!kIndexTypes.contains(type))
       throw InvalidArgument(argument.name, "expected i32 or i64, got " + std::string(name_of(type)));
-    call.memory.push_back(argument.names_slots() ? first_slots(sizes[Axis::N], type)
+    const std::vector<std::int64_t> shape =
+        shape_of(rule_in_force(op.arguments, argument, args), sizes, argument.name);
+    call.memory.push_back(argument.names_slots() ? first_slots(argument, sizes, type)
                                                  : even_starts(sizes[Axis::N], sizes[Axis::T], type));
-    argument.tensor(args) = call.memory.back().view();
+    argument.tensor(args) = TensorView(call.memory.back().data(), type, shape);
   };
 
   // layer_idx and num_layers are 0 and 1 if left out.

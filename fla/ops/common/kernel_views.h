@@ -70,6 +70,18 @@ struct Indices {
   }
 };
 
+/// [N, C].
+struct IndexRows {
+  Indices first{};       ///< the first row
+  std::int64_t row = 0;  ///< from one row to the next
+
+  FLA_HOST_DEVICE Indices operator[](std::int64_t n) const {
+    Indices own = first;
+    own.data = static_cast<const char*>(first.data) + n * row * (first.wide ? 8 : 4);
+    return own;
+  }
+};
+
 /// [HV] or [HV, K].
 struct Parameters {
   void* data = nullptr;

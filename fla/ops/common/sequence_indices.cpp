@@ -1,6 +1,7 @@
 #include "fla/ops/common/sequence_indices.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <string>
@@ -21,9 +22,17 @@ struct NamedIndex {
   const TensorView& entries;
 
   bool readable() const { return entries.defined() && entries.device().is_cpu(); }
-  std::int64_t operator[](std::int64_t i) const { return indices_of(entries)[i]; }
+  std::int64_t columns() const { return entries.rank() == 2 ? entries.size(1) : 1; }
+  /// Row by row.
+  std::int64_t operator[](std::int64_t i) const {
+    return entries.rank() == 2 ? index_rows_of(entries)[i / columns()][i % columns()]
+                               : indices_of(entries)[i];
+  }
   std::string entry(std::int64_t i) const {
-    return name + ("[" + std::to_string(i) + "]=") + std::to_string((*this)[i]);
+    const std::string at = entries.rank() == 2
+                               ? std::to_string(i / columns()) + ", " + std::to_string(i % columns())
+                               : std::to_string(i);
+    return name + ("[" + at + "]=") + std::to_string((*this)[i]);
   }
 };
 
@@ -45,12 +54,22 @@ void check_starts_are_due(const SequenceArguments& args, const AxisSizes& sizes)
   }
 }
 
-void check_slots_are_due(const SequenceArguments& args) {
+void check_slots_are_due(const SequenceArguments& args, const AxisSizes& sizes) {
+  if (args.checkpoint_indices.defined() && !args.state_indices.defined()) {
+    throw InvalidArgument("state_indices", "expected a tensor of shape [" + sized("N", sizes[Axis::N]) +
+                                               "] with checkpoint_indices, got none");
+  }
+  if (args.num_accepted_tokens.defined() && !args.initial_state.defined())
+    throw InvalidArgument("initial_state", "expected the pool that states are read from, got none");
   if (!args.state_indices.defined() || args.final_state.defined()) return;
   // What is written goes into the caller's pool: the other slots of one made here would hold nothing.
-  if (args.state_write_indices.defined())
-    throw InvalidArgument("final_state",
-                          "expected the pool that state_write_indices name slots of, got none");
+  for (const auto& [name, entries] : {NamedIndex{"state_write_indices", args.state_write_indices},
+                                      NamedIndex{"checkpoint_indices", args.checkpoint_indices}}) {
+    if (entries.defined()) {
+      throw InvalidArgument("final_state",
+                            "expected the pool that " + std::string(name) + " name slots of, got none");
+    }
+  }
   if (args.output_final_state) {
     throw InvalidArgument(
         "final_state", "expected the pool to write to with state_indices and output_final_state, got none");
@@ -82,88 +101,135 @@ void check_starts(const NamedIndex& starts, std::int64_t T) {
 
 void check_range(const NamedIndex& slots, std::int64_t P) {
   if (!slots.readable()) return;
-  for (std::int64_t n = 0; n < slots.entries.size(0); ++n) {
-    if (slots[n] >= P) {
+  for (std::int64_t i = 0; i < slots.entries.numel(); ++i) {
+    if (slots[i] >= P) {
       throw InvalidArgument(slots.name,
-                            "expected entries below " + sized("P", P) + ", got " + slots.entry(n));
+                            "expected entries below " + sized("P", P) + ", got " + slots.entry(i));
     }
   }
 }
 
-/// Which sequence writes a slot, of which no more than `most` are written: a table of open addresses, at most
-/// half full.
+void check_counts(const NamedIndex& counts, std::int64_t C) {
+  if (!counts.readable()) return;
+  for (std::int64_t n = 0; n < counts.entries.size(0); ++n) {
+    if (counts[n] < 0 || counts[n] > C) {
+      throw InvalidArgument(counts.name,
+                            "expected entries from 0 to " + sized("C", C) + ", got " + counts.entry(n));
+    }
+  }
+}
+
+/// An entry of an index that names a slot.
+struct SlotEntry {
+  const NamedIndex* index;
+  std::int64_t i;
+
+  std::int64_t slot() const { return (*index)[i]; }
+  std::int64_t sequence() const { return i / index->columns(); }
+  std::string text() const { return index->entry(i); }
+};
+
+/// Which entry has a slot written, of which no more than `most` are: a table of open addresses, at most half
+/// full.
 class Writers {
  public:
   explicit Writers(std::int64_t most)
       : bits_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(most))) + 1),
-        memory_((sizeof(Entry) / sizeof(float)) << bits_),
-        entries_(reinterpret_cast<Entry*>(memory_.data())) {
-    std::fill_n(entries_, std::size_t{1} << bits_, Entry{.slot = -1, .sequence = -1});
+        memory_((sizeof(SlotEntry) / sizeof(float)) << bits_),
+        entries_(reinterpret_cast<SlotEntry*>(memory_.data())) {
+    std::fill_n(entries_, std::size_t{1} << bits_, SlotEntry{.index = nullptr, .i = 0});
   }
 
-  /// The sequence that writes the slot, or -1.
-  std::int64_t of(std::int64_t slot) const { return at(slot).sequence; }
+  /// The entry that has the slot written, or one without an index.
+  const SlotEntry& of(std::int64_t slot) const { return at(slot); }
 
-  void add(std::int64_t slot, std::int64_t sequence) { at(slot) = {slot, sequence}; }
+  void add(const SlotEntry& entry) {
+    SlotEntry& place = at(entry.slot());
+    if (place.index != nullptr) {
+      throw InvalidArgument(entry.index->name, "expected slots that are written once, got " + place.text() +
+                                                   " and " + entry.text());
+    }
+    place = entry;
+  }
 
  private:
-  struct Entry {
-    std::int64_t slot, sequence;
-  };
-
   /// The slot's entry, or the free one that it would have.
-  Entry& at(std::int64_t slot) const {
+  SlotEntry& at(std::int64_t slot) const {
     constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
     const std::uint64_t mask = (std::uint64_t{1} << bits_) - 1;
     std::uint64_t i = (static_cast<std::uint64_t>(slot) * kGoldenRatio) >> (64 - bits_);
-    while (entries_[i].sequence >= 0 && entries_[i].slot != slot) i = (i + 1) & mask;
+    while (entries_[i].index != nullptr && entries_[i].slot() != slot) i = (i + 1) & mask;
     return entries_[i];
   }
 
   int bits_;
   HeldScratch memory_;
-  Entry* entries_;
+  SlotEntry* entries_;
+};
+
+/// Those of a call, where they can be read.
+struct Contents {
+  NamedIndex starts, read, write, checkpoints, accepted;
 };
 
 /// Sequences run in any order, and in parallel: what one writes must not be another's.
-void check_conflicts(const NamedIndex& read, const NamedIndex& write, bool in_place, std::int64_t P) {
-  if (!read.readable() || !write.readable()) return;
-  const std::int64_t N = read.entries.size(0);
-  if (N < 2) return;
-  Writers writers(std::min(N, P));
-  for (std::int64_t n = 0; n < N; ++n) {
-    if (read[n] < 0 || write[n] < 0) continue;
-    if (const std::int64_t other = writers.of(write[n]); other >= 0) {
-      throw InvalidArgument(write.name, "expected slots that one sequence alone writes, got " +
-                                            write.entry(other) + " and " + write.entry(n));
+void check_conflicts(const SequenceArguments& args, const Contents& all, std::int64_t P) {
+  const NamedIndex &read = all.read, &kept = all.checkpoints;
+  // Where tokens are accepted, the last state has a slot of its own or none.
+  const NamedIndex& write =
+      args.state_write_indices.defined() || args.num_accepted_tokens.defined() ? all.write : read;
+  if (!read.readable()) return;
+  const std::int64_t N = read.entries.size(0), last = write.readable() ? N : 0,
+                     checkpoints = kept.readable() ? kept.entries.numel() : 0;
+  if (last + checkpoints < 2) return;
+  Writers writers(std::min(last + checkpoints, P));
+  const auto add_all = [&](const NamedIndex& index, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const SlotEntry entry{&index, i};
+      if (entry.slot() >= 0 && read[entry.sequence()] >= 0) writers.add(entry);
     }
-    writers.add(write[n], n);
-  }
-  if (!in_place || &read.entries == &write.entries) return;
-  for (std::int64_t n = 0; n < N; ++n) {
+  };
+  add_all(write, last);
+  add_all(kept, checkpoints);
+  if (&write == &read && checkpoints == 0) return;
+  // The table has seen to it that pools either are the same memory or share none.
+  const bool in_place = args.initial_state.defined() && args.initial_state.data() == args.final_state.data();
+  for (std::int64_t n = 0; in_place && n < N; ++n) {
     if (read[n] < 0) continue;
-    if (const std::int64_t other = writers.of(read[n]); other >= 0 && other != n) {
-      throw InvalidArgument(write.name, "expected slots that no other sequence reads, got " +
-                                            write.entry(other) + " and " + read.entry(n));
+    SlotEntry entry{&read, n};
+    if (args.num_accepted_tokens.defined()) {
+      if (!all.accepted.readable() || checkpoints == 0) return;
+      if (all.accepted[n] > 0) entry = {&kept, n * kept.columns() + all.accepted[n] - 1};
+      if (entry.slot() < 0) continue;
+    }
+    const SlotEntry& other = writers.of(entry.slot());
+    if (other.index != nullptr && other.sequence() != n) {
+      throw InvalidArgument(other.index->name, "expected slots that no other sequence reads, got " +
+                                                   other.text() + " and " + entry.text());
     }
   }
 }
 
-/// Those of a call, where they can be read.
-struct Contents {
-  const TensorView &cu_seqlens, &state_indices, &state_write_indices;
-};
+/// Where a sequence goes on after a token, that token's state was kept.
+void check_accepted(const Contents& all) {
+  const NamedIndex &counts = all.accepted, &kept = all.checkpoints;
+  if (!counts.readable() || !kept.readable() || !all.read.readable()) return;
+  for (std::int64_t n = 0; n < counts.entries.size(0); ++n) {
+    if (all.read[n] < 0 || counts[n] == 0) continue;
+    if (const std::int64_t i = n * kept.columns() + counts[n] - 1; kept[i] < 0) {
+      throw InvalidArgument(kept.name, "expected a slot where a sequence starts from it, got " +
+                                           kept.entry(i) + " and " + counts.entry(n));
+    }
+  }
+}
 
-void check_contents(const SequenceArguments& args, const Contents& contents, const AxisSizes& sizes) {
-  check_starts({"cu_seqlens", contents.cu_seqlens}, sizes[Axis::T]);
-  const NamedIndex read{"state_indices", contents.state_indices};
-  const NamedIndex write{"state_write_indices", contents.state_write_indices};
-  check_range(read, sizes[Axis::P]);
-  check_range(write, sizes[Axis::P]);
-  if (!args.final_state.defined()) return;
-  // The table has seen to it that pools either are the same memory or share none.
-  const bool in_place = args.initial_state.defined() && args.initial_state.data() == args.final_state.data();
-  check_conflicts(read, write.entries.defined() ? write : read, in_place, sizes[Axis::P]);
+void check_contents(const SequenceArguments& args, const Contents& all, const AxisSizes& sizes) {
+  check_starts(all.starts, sizes[Axis::T]);
+  for (const NamedIndex* slots : {&all.read, &all.write, &all.checkpoints})
+    check_range(*slots, sizes[Axis::P]);
+  check_counts(all.accepted, sizes[Axis::C]);
+  check_accepted(all);
+  if (args.final_state.defined()) check_conflicts(args, all, sizes[Axis::P]);
 }
 
 // ---- on a device
@@ -186,16 +252,27 @@ TensorView copied(const TensorView& index, Stream stream, Tensor& memory) {
 
 void check_indices(const SequenceArguments& args, const AxisSizes& sizes) {
   check_starts_are_due(args, sizes);
-  check_slots_are_due(args);
-  const bool hidden = is_on_device(args.cu_seqlens) || is_on_device(args.state_indices) ||
-                      is_on_device(args.state_write_indices);
-  if (!hidden || !checks_device_indices() || is_capturing(args.device, args.stream))
-    return check_contents(args, {args.cu_seqlens, args.state_indices, args.state_write_indices}, sizes);
-  Tensor starts, read, write;  // the memory of the copies
-  check_contents(args,
-                 {copied(args.cu_seqlens, args.stream, starts), copied(args.state_indices, args.stream, read),
-                  copied(args.state_write_indices, args.stream, write)},
-                 sizes);
+  check_slots_are_due(args, sizes);
+  std::array index{&args.cu_seqlens, &args.state_indices, &args.state_write_indices, &args.checkpoint_indices,
+                   &args.num_accepted_tokens};
+  const auto check = [&] {
+    check_contents(args,
+                   {{"cu_seqlens", *index[0]},
+                    {"state_indices", *index[1]},
+                    {"state_write_indices", *index[2]},
+                    {"checkpoint_indices", *index[3]},
+                    {"num_accepted_tokens", *index[4]}},
+                   sizes);
+  };
+  const bool hidden = std::ranges::any_of(index, [](const TensorView* each) { return is_on_device(*each); });
+  if (!hidden || !checks_device_indices() || is_capturing(args.device, args.stream)) return check();
+  std::array<Tensor, index.size()> memory;
+  std::array<TensorView, index.size()> copies;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    copies[i] = copied(*index[i], args.stream, memory[i]);
+    index[i] = &copies[i];
+  }
+  check();
 }
 
 void clear_behind_sequences(const TensorView& tensor, const TensorView& cu_seqlens, Stream stream) {

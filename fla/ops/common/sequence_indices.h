@@ -8,12 +8,15 @@
 /// contract.
 namespace fla::common {
 
-/// What a call says about its sequences and their states. Absent: kept undefined.
+inline const TensorView kNoIndex{};
+
+/// What a call says about its sequences and their states.
 struct SequenceArguments {
   const TensorView &cu_seqlens, &state_indices, &state_write_indices, &initial_state, &final_state;
   bool output_final_state;
   Device device;
   Stream stream;
+  const TensorView &checkpoint_indices = kNoIndex, &num_accepted_tokens = kNoIndex;
 };
 
 /// Throws InvalidArgument unless cu_seqlens and the indices of slots are given with what they need and hold

@@ -43,6 +43,13 @@ inline Indices indices_of(const TensorView& tensor) {
           .stride = tensor.stride(0)};
 }
 
+inline IndexRows index_rows_of(const TensorView& tensor) {
+  if (!tensor.defined()) return {};
+  Indices first = indices_of(tensor);
+  first.stride = tensor.stride(1);
+  return {.first = first, .row = tensor.stride(0)};
+}
+
 /// Of [HV], [HV, K] or, where `channels` is K, [HV * K].
 inline Parameters parameters_of(const TensorView& tensor, std::int64_t channels = 0) {
   if (!tensor.defined()) return {};

@@ -8,7 +8,7 @@
 #include "fla/core/errors.h"
 #include "fla/ops/common/sequence_indices.h"
 #include "fla/ops/common/views_of.h"
-#include "fla/ops/recurrence/call.h"
+#include "fla/ops/recurrence/call_of.h"
 
 namespace fla::recurrence {
 namespace {
@@ -55,9 +55,19 @@ void check_options(const Arguments& args) {
 }
 
 void check_checkpoints(const Arguments& args) {
-  if (args.checkpoint_every && *args.checkpoint_every < 1) {
+  if (!args.checkpoint_every) return;
+  const std::int64_t every = *args.checkpoint_every;
+  if (every < 1)
+    throw InvalidArgument("checkpoint_every", "expected at least 1, got " + std::to_string(every));
+  const bool by_index = args.checkpoint_indices.defined();
+  if (by_index == args.checkpoints.defined()) {
+    throw InvalidArgument("checkpoints", by_index ? "expected none with checkpoint_indices, got both"
+                                                  : "expected a tensor, or checkpoint_indices in its place, "
+                                                    "with checkpoint_every, got neither");
+  }
+  if (args.num_accepted_tokens.defined() && every != 1) {
     throw InvalidArgument("checkpoint_every",
-                          "expected at least 1, got " + std::to_string(*args.checkpoint_every));
+                          "expected 1 with num_accepted_tokens, got " + std::to_string(every));
   }
 }
 
@@ -107,7 +117,9 @@ void validate(const Arguments& args) {
                            .final_state = args.final_state,
                            .output_final_state = args.output_final_state,
                            .device = args.q.device(),
-                           .stream = args.stream},
+                           .stream = args.stream,
+                           .checkpoint_indices = args.checkpoint_indices,
+                           .num_accepted_tokens = args.num_accepted_tokens},
                           sizes);
   });
 }
@@ -132,7 +144,7 @@ StateSlots slots_of(const Arguments& args, std::int64_t n) {
   const RecurrenceCall call{.final_state = {.slots = common::kAnySlot},
                             .read_slots = common::indices_of(args.state_indices),
                             .write_slots = common::indices_of(args.state_write_indices)};
-  const auto [read, write] = common::slots_of(call, n);
+  const auto [read, write] = fla::slots_of(call, extras_of(args).accepted, n);
   return {.read = read, .write = read < 0 ? read : write};
 }
 

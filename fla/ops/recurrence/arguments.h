@@ -92,7 +92,9 @@ struct Arguments {
   ArgumentTable table;
   const void* args;  ///< the op's struct
   const TensorView &q, &k, &v, &g, &g_gamma, &beta, &a, &b, &initial_state, &A_log, &dt_bias;
-  const TensorView &cu_seqlens, &state_indices, &state_write_indices, &out, &final_state, &checkpoints;
+  const TensorView &cu_seqlens, &state_indices, &state_write_indices, &checkpoint_indices,
+      &num_accepted_tokens;
+  const TensorView &out, &final_state, &checkpoints;
   std::optional<float> scale, lower_bound;
   std::optional<std::int64_t> layer_idx, num_layers, checkpoint_every;
   bool output_final_state, use_qk_l2norm_in_kernel, use_gate_in_kernel, use_beta_sigmoid_in_kernel,
@@ -131,6 +133,8 @@ requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> Arguments arguments_of(
           .cu_seqlens = args.cu_seqlens,
           .state_indices = FLA_OR(state_indices, kAbsent),
           .state_write_indices = FLA_OR(state_write_indices, kAbsent),
+          .checkpoint_indices = FLA_OR(checkpoint_indices, kAbsent),
+          .num_accepted_tokens = FLA_OR(num_accepted_tokens, kAbsent),
           .out = FLA_OR(out, kAbsent),
           .final_state = FLA_OR(final_state, kAbsent),
           .checkpoints = FLA_OR(checkpoints, kAbsent),

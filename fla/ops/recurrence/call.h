@@ -50,9 +50,11 @@ struct LowRankPair {
 
 /// Where the states of sequences go on the way.
 struct Checkpoints {
-  common::States states{};  ///< those of the first sequence; slot i has the one after (i + 1) * every tokens
+  common::States states{};    ///< those of the first sequence, or a pool that all of them share
   std::int64_t sequence = 0;  ///< bytes from one sequence's states to the next one's
   std::int64_t every = 0;     ///< 0: none are kept
+  std::int64_t count = 0;     ///< of a sequence: those after every, 2 * every, ... of its tokens
+  common::IndexRows slots{};  ///< of each sequence; absent: number i has slot i
 
   FLA_HOST_DEVICE common::States of(std::int64_t n) const {
     common::States own = states;
@@ -60,18 +62,42 @@ struct Checkpoints {
     return own;
   }
 
-  /// The slot of a sequence's state after so many of its tokens, more than 0; negative: it is not kept.
-  FLA_HOST_DEVICE std::int64_t slot_after(std::int64_t tokens) const {
+  /// The slot of sequence n's state after so many of its tokens, more than 0; negative: it is not kept.
+  FLA_HOST_DEVICE std::int64_t slot_after(std::int64_t n, std::int64_t tokens) const {
     if (every == 0 || tokens % every != 0) return -1;
-    const std::int64_t slot = tokens / every - 1;
-    return slot < states.slots ? slot : -1;
+    const std::int64_t i = tokens / every - 1;
+    if (i >= count) return -1;
+    return slots.first.data ? common::slot_in<std::int64_t>(states, slots[n][i]) : i;
   }
 };
+
+/// How far sequences got in the step before, which kept a state a token.
+struct AcceptedTokens {
+  common::Indices count{};    ///< of each sequence; absent: they start from the slots that they read
+  std::int64_t most = 0;      ///< tokens that have a slot
+  common::IndexRows slots{};  ///< the states after each of a sequence's tokens
+};
+
+/// As without `accepted`, but for a sequence that starts from the state after a token that was accepted. A
+/// count out of range skips the sequence. No slot is written unless write_slots say which.
+template <class Call>
+FLA_HOST_DEVICE common::Slots slots_of(const Call& call, const AcceptedTokens& accepted, std::int64_t n) {
+  common::Slots slots = common::slots_of(call, n);
+  if (!accepted.count.data) return slots;
+  if (!call.write_slots.data) slots.write = -1;
+  const std::int64_t count = accepted.count[n];
+  if (slots.read < 0 || count == 0) return slots;
+  slots.read = count > 0 && count <= accepted.most
+                   ? common::slot_in<std::int64_t>(call.initial_state, accepted.slots[n][count - 1])
+                   : -1;
+  return slots;
+}
 
 /// What few calls have. It travels beside the call, which keeps its size.
 struct CallExtras {
   LowRankPair pair{};
   Checkpoints checkpoints{};
+  AcceptedTokens accepted{};
 };
 
 /// A valid backward call: what goes forward, the gradients that come in, and where those of the inputs go.

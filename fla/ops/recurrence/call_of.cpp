@@ -58,11 +58,22 @@ LowRankPair pair_of(const Arguments& args) { return {common::rows_of(args.a), co
 CallExtras extras_of(const Arguments& args) {
   CallExtras extras{.pair = pair_of(args)};
   if (!args.checkpoint_every) return extras;
+  if (const TensorView& slots = args.checkpoint_indices; slots.defined()) {
+    extras.checkpoints = {.states = common::states_of(args.final_state, args.state_v_first),
+                          .every = *args.checkpoint_every,
+                          .count = slots.size(1),
+                          .slots = common::index_rows_of(slots)};
+    extras.accepted = {.count = common::indices_of(args.num_accepted_tokens),
+                       .most = slots.size(1),
+                       .slots = extras.checkpoints.slots};
+    return extras;
+  }
   const TensorView& all = args.checkpoints;
   const TensorView first(all.data(), all.dtype(), all.shape().subspan(1), all.strides().subspan(1));
   extras.checkpoints = {.states = common::states_of(first, args.state_v_first),
                         .sequence = all.stride(0) * static_cast<std::int64_t>(size_of(all.dtype())),
-                        .every = *args.checkpoint_every};
+                        .every = *args.checkpoint_every,
+                        .count = all.size(1)};
   return extras;
 }
 

@@ -42,7 +42,7 @@ void check_grid(const RecurrenceCall& call) {
 
 struct Kernel {
   std::string_view RecurrenceOp::*function;
-  std::size_t (*workspace)(const RecurrenceCall& call);
+  std::size_t (*workspace)(const RecurrenceCall& call, const CallExtras& extras);
   cudaError_t (*launch)(const RecurrenceCall& call, const CallExtras& extras, void* workspace,
                         cudaStream_t stream);
 };
@@ -61,9 +61,10 @@ RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   if (args.v.numel() == 0 && !args.final_state.defined() && !args.output_final_state)
     return make_result(args);
   const CurrentDevice current(device.index);
-  const CallWorkspace workspace(args.workspace, kernel.workspace(call), device, args.stream);
+  const CallExtras extras = extras_of(args);
+  const CallWorkspace workspace(args.workspace, kernel.workspace(call, extras), device, args.stream);
   RecurrenceResult result = make_result(args);
-  check_launch(kernel.launch(call_of(args, result), extras_of(args), workspace.data(),
+  check_launch(kernel.launch(call_of(args, result), extras, workspace.data(),
                              static_cast<cudaStream_t>(args.stream.handle)),
                args.op.*kernel.function, BackendError::Wrote::nothing);
   return result;
@@ -91,7 +92,8 @@ std::size_t original_workspace(const Arguments& args) {
     check_device(args.q.device());
     const RecurrenceCall call = call_of(args, {});
     check_grid(call);
-    return std::max(cuda::chunk_workspace(call), cuda::recurrent_workspace(call));
+    const CallExtras extras = extras_of(args);
+    return std::max(cuda::chunk_workspace(call, extras), cuda::recurrent_workspace(call, extras));
   });
 }
 std::size_t original_workspace(const BackwardArguments& args) {

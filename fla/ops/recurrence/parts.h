@@ -38,7 +38,18 @@
 
 #define FLA_PART_PACKING(INDEX, FLAG, FORWARD)               \
   FLAG(state_v_first, "states are [V, K] instead of [K, V]") \
-  FLA_PART_SEQUENCES(INDEX, FORWARD)
+  FLA_PART_SEQUENCES(INDEX, FORWARD)                         \
+  FORWARD(FLA_PART_KEPT_STATES(INDEX))
+
+/// States on the way that go into the pool, and which of them the next call starts from.
+#define FLA_PART_KEPT_STATES(INDEX)                                                                         \
+  INDEX(checkpoint_indices, optional, kIndexTypes, "N C",                                                   \
+        "the slots of the states' pool that a sequence's checkpoints go to; negative: not kept",            \
+        checkpoint_every)                                                                                   \
+  INDEX(num_accepted_tokens, optional, kIndexTypes, "N",                                                    \
+        "how many tokens of the last step were accepted: a sequence starts from that one's checkpoint; 0: " \
+        "from the slot that state_indices name",                                                            \
+        checkpoint_indices)
 
 /// Packed sequences, and the slots of a pool of states that they have.
 #define FLA_PART_SEQUENCES(INDEX, FORWARD)                                                               \
@@ -59,7 +70,7 @@
   OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                                     \
   OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state",                   \
          "memory for the final state, which is then returned; may be initial_state itself")                \
-  FORWARD(INTEGER(checkpoint_every, "tokens of a sequence from one checkpoint to the next", checkpoints))  \
+  FORWARD(INTEGER(checkpoint_every, "tokens of a sequence from one checkpoint to the next"))               \
   OUTPUT(checkpoints, kStateTypes, "N C HV K V; state_v_first: N C HV V K", "",                            \
          "memory for a sequence's states after every checkpoint_every of its tokens, the first C of them", \
          checkpoint_every)

@@ -36,13 +36,21 @@
 ///
 /// With checkpoint_every and checkpoints, sequence n's state after (i + 1) * checkpoint_every of its tokens
 /// goes to checkpoints[n, i], i below C. Entries that it does not reach keep what they hold, and so do all of
-/// a sequence that is skipped.
+/// a sequence that is skipped. With checkpoint_indices in the place of checkpoints it goes to slot
+/// checkpoint_indices[n, i] of final_state; one that is negative is not kept. state_indices are given as
+/// well, and what is said of slots that are written holds for these.
+///
+/// num_accepted_tokens are for steps of several drafts, each of which leaves its state in a slot
+/// (checkpoint_every is 1), until the next step knows how many of them were right: sequence n starts from
+/// slot checkpoint_indices[n, num_accepted_tokens[n] - 1], or for 0 from slot state_indices[n]. It may write
+/// the slot that it reads. The state after the last token is written again only where state_write_indices say
+/// so.
 ///
 /// cu_seqlens and the indices may lie on the host or on the device. On the host they are checked: entries out
 /// of order or out of range are errors. On the device they are not read before the kernels run, so that a
 /// call neither waits nor breaks a graph capture; kernels stay inside the tensors whatever they hold (bounds
-/// are clamped to [0, T], slots outside the pool count as negative), and FLA_CHECK_INDICES=1 reads and checks
-/// them first.
+/// are clamped to [0, T], slots outside the pool count as negative, a number of accepted tokens outside of
+/// [0, C] skips its sequence), and FLA_CHECK_INDICES=1 reads and checks them first.
 ///
 /// Tokens behind the last sequence belong to none: nothing of them is read. With cu_seqlens on the host their
 /// outputs and their gradients are zeros (make_result sees to it); with cu_seqlens on the device nothing is

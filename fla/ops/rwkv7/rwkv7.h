@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +24,11 @@ struct Rwkv7Args {
   bool output_final_state = false;
   bool state_v_first = false;
   TensorView cu_seqlens{}, state_indices{}, state_write_indices{};
+  TensorView checkpoint_indices{};   ///< [N, C]
+  TensorView num_accepted_tokens{};  ///< [N]
   TensorView out{}, final_state{};
+  std::optional<std::int64_t> checkpoint_every{};
+  TensorView checkpoints{};  ///< [N, C, HV, K, V]; state_v_first: [N, C, HV, V, K]
   Stream stream{};
   Workspace workspace{};
 };
@@ -43,8 +48,12 @@ inline DplrDeltaRuleArgs dplr_of(const Rwkv7Args& args) {
           .cu_seqlens = args.cu_seqlens,
           .state_indices = args.state_indices,
           .state_write_indices = args.state_write_indices,
+          .checkpoint_indices = args.checkpoint_indices,
+          .num_accepted_tokens = args.num_accepted_tokens,
           .out = args.out,
           .final_state = args.final_state,
+          .checkpoint_every = args.checkpoint_every,
+          .checkpoints = args.checkpoints,
           .stream = args.stream,
           .workspace = args.workspace};
 }

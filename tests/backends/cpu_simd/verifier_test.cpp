@@ -120,12 +120,34 @@ TEST_F(CpuSimdVerifier, RefusesCudaTensors) {
       "requires CPU tensors, got cuda:1");
 }
 
-TEST_F(CpuSimdVerifier, RefusesCheckpoints) {
+TEST_F(CpuSimdVerifier, RefusesCheckpointsInsideOfChunks) {
   const fla::Tensor states = fla::Tensor::zeros({1, kT, kH, kK, kV}, DType::f32);
-  expect_refusal([&](KdaArgs& args) { args.checkpoint_every = 1, args.checkpoints = states; },
-                 "requires a call without checkpoints");
-  expect_refusal([&](DplrDeltaRuleArgs& args) { args.checkpoint_every = 1, args.checkpoints = states; },
-                 "requires a call without checkpoints");
+  KdaArgs args = call_.args;
+  args.checkpoint_every = 12, args.checkpoints = states;
+  expect_refusal_of<KdaArgs>(args, std::span(kKdaFunctions).first(1),
+                             "requires checkpoint_every to be a multiple of 8, got 12");
+  EXPECT_EQ(fla::explain("kda", "fused_recurrent_kda", args).selected, "cpu_simd");
+  args.checkpoint_every = 16;
+  EXPECT_EQ(fla::explain("kda", "chunk_kda", args).selected, "cpu_simd");
+}
+
+TEST_F(CpuSimdVerifier, RefusesBf16Checkpoints) {
+  const fla::Tensor states = fla::Tensor::zeros({1, kT, kH, kK, kV}, DType::bf16);
+  expect_refusal([&](KdaArgs& args) { args.checkpoint_every = 8, args.checkpoints = states; },
+                 "requires an f32 checkpoints, got bf16");
+  expect_refusal([&](DplrDeltaRuleArgs& args) { args.checkpoint_every = 8, args.checkpoints = states; },
+                 "requires an f32 checkpoints, got bf16");
+}
+
+TEST_F(CpuSimdVerifier, RefusesScatteredCheckpoints) {
+  const TensorView states(room_.data(), DType::f32, {1, 1, kH, kK, kV});
+  const std::array<std::int64_t, 5> strides{512, 512, 256, 16, 2};
+  expect_refusal(
+      [&](KdaArgs& args) {
+        args.checkpoint_every = 8;
+        args.checkpoints = TensorView(states.data(), DType::f32, states.shape(), strides);
+      },
+      "requires contiguous states in checkpoints, got strides 16 and 2");
 }
 
 TEST_F(CpuSimdVerifier, RefusesScatteredQueries) {

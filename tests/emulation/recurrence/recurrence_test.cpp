@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "tools/cases/accuracy.h"
 #include "tools/cases/backward_case.h"
 #include "tools/cases/reference_of.h"
+#include "tools/conformance/laid_out.h"
 
 /// The original kernels for GPUs of every op, forward and backward, compiled by the C++ compiler and run on
 /// the CPU.
@@ -21,6 +24,7 @@ using fla::DType;
 using fla::RecurrenceCall;
 using fla::RecurrenceResult;
 using fla::cases::DataKind;
+using fla::conformance::bytes_of;
 using fla::emulation::block::Schedule;
 using fla_test::poison;
 using fla_test::workspace_of;
@@ -28,11 +32,11 @@ using fla_test::workspace_of;
 template <class Args, class Workspace, class Launch>
 RecurrenceResult run(const Args& args, Workspace&& workspace, Launch&& launch) {
   RecurrenceResult result = fla::make_result(args);
-  poison(result.o), poison(result.final_state);
+  poison(result.o);
+  if (!args.final_state.defined()) poison(result.final_state);
   const RecurrenceCall call = fla::call_of(args, result);
-  EXPECT_EQ(launch(call, fla::recurrence::extras_of(fla::recurrence::arguments_of(args)),
-                   workspace_of(workspace(call)).get(), nullptr),
-            cudaSuccess);
+  const fla::CallExtras extras = fla::recurrence::extras_of(fla::recurrence::arguments_of(args));
+  EXPECT_EQ(launch(call, extras, workspace_of(workspace(call, extras)).get(), nullptr), cudaSuccess);
   return result;
 }
 
@@ -44,6 +48,15 @@ fla::RecurrenceGradients run_back(const Args& args, std::int64_t window = 0) {
   const auto workspace = workspace_of(fla::cuda::backward_workspace(call, window));
   EXPECT_EQ(fla::cuda::launch_backward(call, workspace.get(), nullptr, window), cudaSuccess);
   return gradients;
+}
+
+template <class Args>
+RecurrenceResult run_chunks(const Args& args) {
+  return run(args, fla::cuda::chunk_workspace, fla::cuda::launch_chunk);
+}
+template <class Args>
+RecurrenceResult run_tokens(const Args& args) {
+  return run(args, fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent);
 }
 
 template <class Args>
@@ -106,8 +119,8 @@ TYPED_TEST(EmulatedRecurrence, ForwardAgreesWithTheReference) {
       EXPECT_LE(errors.o, tolerance) << which << " K=" << spec.K << " V=" << spec.V;
       EXPECT_LE(errors.final_state, 2e-5) << which << " K=" << spec.K << " V=" << spec.V;
     };
-    expect_right(run(made.args, fla::cuda::chunk_workspace, fla::cuda::launch_chunk), "chunks");
-    expect_right(run(made.args, fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent), "tokens");
+    expect_right(run_chunks(made.args), "chunks");
+    expect_right(run_tokens(made.args), "tokens");
   }
 }
 
@@ -117,21 +130,73 @@ TYPED_TEST(EmulatedRecurrence, CheckpointsAgreeWithTheReference) {
     spec.checkpoints = 3;
     for (const std::int64_t every : {32, 7}) {  // between chunks, and inside of them
       spec.options.checkpoint_every = every;
-      const auto expect_right = [&](auto&& workspace, auto&& launch, bool same, const char* which) {
+      const auto expect_right = [&](auto&& run, bool same, const char* which) {
         const auto made = fla::cases::make_case(spec);
         const auto reference = fla::cases::reference_of(made.args);
-        const RecurrenceResult result = run(made.args, workspace, launch);
+        const RecurrenceResult result = run(made.args);
         EXPECT_LE(fla::cases::checkpoint_error(made.args.checkpoints, reference), 2e-5) << which << spec.K;
         EXPECT_TRUE(fla::cases::rest_holds(made.args.checkpoints, reference, 0.125)) << which << spec.K;
         if (!same) return;
-        const RecurrenceResult without = run(plain.args, workspace, launch);
+        const RecurrenceResult without = run(plain.args);
         const auto bytes = static_cast<std::size_t>(result.o.numel()) * size_of(result.o.dtype());
         EXPECT_EQ(std::memcmp(result.o.data(), without.o.data(), bytes), 0) << which << spec.K;
       };
-      expect_right(fla::cuda::chunk_workspace, fla::cuda::launch_chunk, every == 32, "chunks ");
-      expect_right(fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent, true, "tokens ");
+      expect_right(run_chunks<TypeParam>, every == 32, "chunks ");
+      expect_right(run_tokens<TypeParam>, true, "tokens ");
     }
   }
+}
+
+TYPED_TEST(EmulatedRecurrence, CheckpointsGoIntoSlots) {
+  for (const std::int64_t every : {32, 7, 1}) {
+    typename TestFixture::Spec spec{.H = 1, .HV = 2, .K = 24, .V = 40, .lengths = {5, 0, 40, 1, 33}};
+    spec.options.checkpoint_every = every;
+    spec.pool = 24;
+    spec.checkpoints = 3;
+    spec.checkpoint_indices = true;
+    spec.accepted_tokens = every == 1;
+    for (const auto& run : {run_chunks<TypeParam>, run_tokens<TypeParam>}) {
+      const auto made = fla::cases::make_case(spec);
+      const auto reference = fla::cases::reference_of(made.args);
+      const auto before = fla::conformance::LaidOut::copy_of(made.args.final_state);
+      const RecurrenceResult result = run(made.args);
+      const fla::cases::Errors errors = fla::cases::errors_of(result, reference);
+      EXPECT_LE(errors.worst(), 2e-5) << every;
+      for (std::int64_t slot = 0; slot < *spec.pool; ++slot) {
+        if (std::ranges::find(reference.slots, slot) != reference.slots.end()) continue;
+        EXPECT_EQ(bytes_of(result.final_state.view().slice(0, slot, 1)),
+                  bytes_of(before.view().slice(0, slot, 1)))
+            << every;
+      }
+    }
+  }
+}
+
+TYPED_TEST(EmulatedRecurrence, IndicesOutOfRangeStayInBounds) {
+  typename TestFixture::Spec spec{.B = 4, .T = 3, .H = 1, .K = 24, .V = 40};
+  spec.options.checkpoint_every = 1;
+  const auto made = fla::cases::make_case(spec);
+  constexpr std::int64_t kHuge = std::int64_t{1} << 60;
+  std::array<std::int64_t, 4> first{0, 1, 2, 3}, accepted{0, -1, 4, 1};
+  std::array<std::int64_t, 12> slots{4, kHuge, 6, 7, 8, 9, 10, 11, 12, 15, -kHuge, 14};
+  const fla::Tensor pool = fla::Tensor::zeros({15, 1, 24, 40}, DType::f32);
+  auto args = made.args;
+  args.checkpoints = {};
+  args.initial_state = args.final_state = pool;
+  args.state_indices = {first.data(), DType::i64, {4}};
+  args.checkpoint_indices = {slots.data(), DType::i64, {4, 3}};
+  args.num_accepted_tokens = {accepted.data(), DType::i64, {4}};
+  // Counts outside of [0, 3] skip their sequences, and so does a slot outside of the pool that is read.
+  auto right = args;
+  std::array<std::int64_t, 4> right_first{0, -1, -1, -1}, right_accepted{};
+  std::array<std::int64_t, 12> right_slots{4, -1, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+  const fla::Tensor right_pool = fla::Tensor::zeros(pool.shape(), DType::f32);
+  right.initial_state = right.final_state = right_pool;
+  right.state_indices = {right_first.data(), DType::i64, {4}};
+  right.checkpoint_indices = {right_slots.data(), DType::i64, {4, 3}};
+  right.num_accepted_tokens = {right_accepted.data(), DType::i64, {4}};
+  EXPECT_EQ(bytes_of(run_tokens(args).o), bytes_of(run_tokens(right).o));
+  EXPECT_EQ(bytes_of(pool), bytes_of(right_pool));
 }
 
 TYPED_TEST(EmulatedRecurrence, GradientsAgreeWithTheReference) {

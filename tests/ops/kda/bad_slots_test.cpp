@@ -73,7 +73,7 @@ const SlotDefect kSlotDefects[] = {
      "state_indices", "expected entries below P=0, got state_indices[0]=6"},
 
     {"SlotWrittenTwice", [](SlotCall& c) { c.write[4] = 7; }, "state_write_indices",
-     "expected slots that one sequence alone writes, got state_write_indices[0]=7 and "
+     "expected slots that are written once, got state_write_indices[0]=7 and "
      "state_write_indices[4]=7"},
     {"SlotWrittenTwiceApart",
      [](SlotCall& c) {
@@ -81,15 +81,14 @@ const SlotDefect kSlotDefects[] = {
        c.write[1] = 4;
      },
      "state_write_indices",
-     "expected slots that one sequence alone writes, got state_write_indices[1]=4 and "
+     "expected slots that are written once, got state_write_indices[1]=4 and "
      "state_write_indices[4]=4"},
     {"SlotReadAndWrittenTwice",
      [](SlotCall& c) {
        c.args.state_write_indices = {};
        c.read[4] = 6;
      },
-     "state_indices",
-     "expected slots that one sequence alone writes, got state_indices[0]=6 and state_indices[4]=6"},
+     "state_indices", "expected slots that are written once, got state_indices[0]=6 and state_indices[4]=6"},
     {"SlotThatAnotherSequenceReads", [](SlotCall& c) { c.write[0] = 2; }, "state_write_indices",
      "expected slots that no other sequence reads, got state_write_indices[0]=2 and state_indices[4]=2"},
     {"SlotThatAnEarlierSequenceReads", [](SlotCall& c) { c.write[4] = 6; }, "state_write_indices",
@@ -211,7 +210,7 @@ TEST(KdaGoodSlots, ManyAreToldApart) {
   EXPECT_NO_THROW(fla::validate_arguments(args));
   write[512] = write[3];
   EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] { fla::validate_arguments(args); }),
-            "kda: state_write_indices: expected slots that one sequence alone writes, got "
+            "kda: state_write_indices: expected slots that are written once, got "
             "state_write_indices[3]=48000001 and state_write_indices[512]=48000001");
   write[512] = read[77];
   EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] { fla::validate_arguments(args); }),

@@ -10,6 +10,7 @@
 #include "tests/ops/kda/every_way.h"
 #include "tests/ops/kda/pool_run.h"
 #include "tools/cases/random_case.h"
+#include "tools/conformance/agreement.h"
 #include "tools/conformance/laid_out.h"
 
 namespace {
@@ -239,6 +240,19 @@ TEST(KdaPool, SlotsOfACallAreWhatItsIndicesSay) {
   EXPECT_EQ(fla::slots_of(call.args, 1).write, 1);
 }
 
+std::vector<std::int64_t> unused_slots(const KdaArgs& args) {
+  std::vector<std::int64_t> slots;
+  for (std::int64_t slot = 0; slot < args.initial_state.size(0); ++slot) {
+    bool used = false;
+    for (std::int64_t n = 0; n < args.q.size(0); ++n) {
+      const fla::StateSlots its = fla::slots_of(args, n);
+      used |= its.read == slot || its.write == slot;
+    }
+    if (!used) slots.push_back(slot);
+  }
+  return slots;
+}
+
 /// "Nothing is lost": slots are the old ones or the new ones, of all sequences.
 TEST(KdaPool, IsAsItWasAfterAStageThatFailed) {
   const KdaCase call = make_kda_case({.B = 6,
@@ -249,6 +263,9 @@ TEST(KdaPool, IsAsItWasAfterAStageThatFailed) {
                                       .pool = 14,
                                       .write_indices = true,
                                       .options = {.output_final_state = true, .use_gate_in_kernel = true}});
+  std::vector<std::int64_t> kept = unused_slots(call.args);  // one for every sequence
+  ASSERT_GE(kept.size(), 2u);
+  kept.resize(6, -1);
   int left = 5;
   const auto failing =
       fla::register_backend("common.gate", {.name = "failing"}, [&](const fla::GateArgs& gate) {
@@ -266,6 +283,15 @@ TEST(KdaPool, IsAsItWasAfterAStageThatFailed) {
     EXPECT_TRUE(pool.intact());
     left = 1'000'000;
     expect_bits_of_sequences_alone(run, call.args, true);
+
+    args.checkpoint_every = 1;
+    args.checkpoint_indices = {kept.data(), fla::DType::i64, {6, 1}};
+    const fla::cases::Reference reference = fla::cases::reference_of(args);
+    left = 5;
+    EXPECT_THROW((void)run(args), fla::BackendError);
+    EXPECT_TRUE(pool.intact());
+    left = 1'000'000;
+    EXPECT_EQ(fla::conformance::disagreement(run(args), reference, args), "");
   }
   fla::set_num_threads(0);
 }

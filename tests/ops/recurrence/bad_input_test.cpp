@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <tuple>
 
 #include "fla/core/errors.h"
 #include "fla/ops/ops.h"
@@ -127,8 +128,10 @@ TEST(CheckpointsBadInput, IsRefusedByName) {
   refuses("checkpoint_every: expected at least 1, got -3", [](auto& args) { args.checkpoint_every = -3; });
   refuses("checkpoint_every: expected a whole number with checkpoints, got none",
           [](auto& args) { args.checkpoint_every = {}; });
-  refuses("checkpoints: expected a tensor of shape [N=1, C, HV=2, K=4, V=4] with checkpoint_every, got none",
-          with({}));
+  refuses(
+      "checkpoints: expected a tensor, or checkpoint_indices in its place, with checkpoint_every, got "
+      "neither",
+      with({}));
   refuses("checkpoints: expected shape [N=1, C, HV=2, K=4, V=4], got [1, 2, 4, 4]",
           with({states.data(), DType::f32, {1, 2, 4, 4}}));
   refuses("checkpoints: expected shape " + shape + ", got [1, 2, 4, 4, 2]",
@@ -151,6 +154,80 @@ TEST(CheckpointsBadInput, IsRefusedByName) {
   refuses("checkpoints: expected memory of its own, got some that overlaps out", [&](auto& args) {
     args.out = {states.data(), DType::f32, {1, 3, 2, 4}};
   });
+}
+
+TEST(CheckpointsBadInput, SlotsAreRefusedByName) {
+  const Tensor pool = Tensor::zeros({6, 2, 4, 4}, DType::f32);
+  const Tensor tokens_of_two = Tensor::zeros({2, 3, 2, 4}, DType::f32);
+  std::array<std::int64_t, 2> read{0, 1}, accepted{0, 3}, write{-1, -1};
+  std::array<std::int32_t, 6> slots{2, -1, 3, 4, 1, 5};
+  const auto refuses = [&](const std::string& words, auto spoil) {
+    const auto right = std::tuple(read, accepted, write, slots);
+    fla::RetentionArgs args{.q = tokens_of_two,
+                            .k = tokens_of_two,
+                            .v = tokens_of_two,
+                            .initial_state = pool,
+                            .state_indices = {read.data(), DType::i64, {2}},
+                            .state_write_indices = {write.data(), DType::i64, {2}},
+                            .checkpoint_indices = {slots.data(), DType::i32, {2, 3}},
+                            .num_accepted_tokens = {accepted.data(), DType::i64, {2}},
+                            .final_state = pool,
+                            .checkpoint_every = 1};
+    EXPECT_NO_THROW(fla::validate_arguments(args)) << words;
+    spoil(args);
+    expect_refusal(args, &fla::chunk_retention, &fla::fused_recurrent_retention, words);
+    expect_refusal(args, &fla::retention, &fla::original::chunk_retention, words);
+    std::tie(read, accepted, write, slots) = right;
+  };
+  refuses("checkpoints: expected none with checkpoint_indices, got both", [&](auto& args) {
+    static const Tensor states = Tensor::zeros({2, 3, 2, 4, 4}, DType::f32);
+    args.checkpoints = states;
+  });
+  refuses("checkpoint_every: expected a whole number with checkpoint_indices, got none",
+          [](auto& args) { args.checkpoint_every = {}; });
+  refuses("checkpoint_every: expected 1 with num_accepted_tokens, got 2",
+          [](auto& args) { args.checkpoint_every = 2; });
+  refuses("checkpoint_indices: expected a tensor of shape [N=2, C] with num_accepted_tokens, got none",
+          [](auto& args) { args.checkpoint_indices = {}; });
+  refuses("state_indices: expected a tensor of shape [N=2] with checkpoint_indices, got none",
+          [](auto& args) { args.state_indices = args.state_write_indices = {}; });
+  refuses("initial_state: expected the pool that states are read from, got none",
+          [](auto& args) { args.initial_state = {}; });
+  refuses("final_state: expected the pool that checkpoint_indices name slots of, got none",
+          [](auto& args) { args.final_state = args.state_write_indices = {}; });
+  refuses("checkpoint_indices: expected shape [N=2, C], got [3, 2]", [&](auto& args) {
+    args.checkpoint_indices = {slots.data(), DType::i32, {3, 2}};
+  });
+  refuses("num_accepted_tokens: expected shape [N=2], got [1]", [&](auto& args) {
+    args.num_accepted_tokens = {accepted.data(), DType::i64, {1}};
+  });
+  refuses("checkpoint_indices: expected entries below P=6, got checkpoint_indices[1, 0]=6",
+          [&](auto&) { slots[3] = 6; });
+  refuses("num_accepted_tokens: expected entries from 0 to C=3, got num_accepted_tokens[0]=4",
+          [&](auto&) { accepted[0] = 4; });
+  refuses("num_accepted_tokens: expected entries from 0 to C=3, got num_accepted_tokens[1]=-1",
+          [&](auto&) { accepted[1] = -1; });
+  refuses(
+      "checkpoint_indices: expected a slot where a sequence starts from it, got checkpoint_indices[0, 1]=-1 "
+      "and "
+      "num_accepted_tokens[0]=2",
+      [&](auto&) { accepted[0] = 2; });
+  refuses(
+      "checkpoint_indices: expected slots that are written once, got checkpoint_indices[0, 2]=3 and "
+      "checkpoint_indices[1, 2]=3",
+      [&](auto&) { slots[5] = 3; });
+  refuses(
+      "checkpoint_indices: expected slots that are written once, got checkpoint_indices[0, 0]=2 and "
+      "checkpoint_indices[0, 2]=2",
+      [&](auto&) { slots[2] = 2; });
+  refuses(
+      "checkpoint_indices: expected slots that are written once, got state_write_indices[0]=4 and "
+      "checkpoint_indices[1, 0]=4",
+      [&](auto&) { write[0] = 4; });
+  refuses(
+      "checkpoint_indices: expected slots that no other sequence reads, got checkpoint_indices[1, 1]=0 and "
+      "state_indices[0]=0",
+      [&](auto&) { slots[4] = 0; });
 }
 
 TEST(DplrDeltaRuleBadInput, NeedsBothOfThePair) {

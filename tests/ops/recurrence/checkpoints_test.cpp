@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "tools/cases/random_case.h"
@@ -14,6 +16,7 @@ namespace {
 
 using fla::DType;
 using fla::RecurrenceResult;
+using fla::Tensor;
 using fla::TensorView;
 using fla::cases::CaseSpec;
 using fla::cases::RandomCase;
@@ -89,6 +92,95 @@ struct Op {
     }
   }
 
+  /// Calls whose checkpoints go into the pool; `accepted`: which start from some of those of the last call.
+  static CaseSpec<Args> pooled_spec(std::int64_t every, bool accepted) {
+    CaseSpec<Args> spec = spec_of(every);
+    spec.lengths = {33, 0, 5, kTokens, 1};
+    spec.pool = 24;
+    spec.checkpoints = 4;
+    spec.checkpoint_indices = true;
+    spec.accepted_tokens = accepted;
+    return spec;
+  }
+
+  static bool same_slot(const TensorView& a, const TensorView& b, std::int64_t slot) {
+    return bytes_of(a.slice(0, slot, 1)) == bytes_of(b.slice(0, slot, 1));
+  }
+
+  /// Expects the function to write the slots that it is told to, and no other.
+  static void expect_slots(Function run, const CaseSpec<Args>& spec, bool in_place, const std::string& what) {
+    RandomCase<Args> call = fla::cases::make_case(spec);
+    if (in_place) call.args.initial_state = call.args.final_state;
+    const fla::cases::Reference reference = fla::cases::reference_of(call.args);
+    const LaidOut before = LaidOut::copy_of(call.args.final_state);
+    const RecurrenceResult result = run(call.args);
+    EXPECT_EQ(fla::conformance::disagreement(result, reference, call.args), "") << what;
+    for (std::int64_t slot = 0; slot < *spec.pool; ++slot) {
+      if (std::ranges::find(reference.slots, slot) != reference.slots.end()) continue;
+      EXPECT_TRUE(same_slot(result.final_state, before.view(), slot)) << what << ", slot " << slot;
+    }
+  }
+
+  static void expect_slots() {
+    for (const bool accepted : {false, true}) {
+      for (const std::int64_t every : {1, 7, 16}) {
+        if (accepted && every != 1) continue;
+        CaseSpec<Args> spec = pooled_spec(every, accepted);
+        const std::string what = "every " + std::to_string(every) + (accepted ? ", accepted" : "");
+        for (const Function run : kFunctions) {
+          for (const bool in_place : {false, true}) expect_slots(run, spec, in_place, what);
+          spec.write_indices = spec.options.state_v_first = true;
+          spec.index_dtype = DType::i32;
+          spec.state_dtype = DType::bf16;
+          spec.seed = 2;
+          expect_slots(run, spec, true, what + ", bf16");
+        }
+      }
+    }
+  }
+
+  /// One request in a pool: steps of drafts of which some are accepted leave the states of the tokens that
+  /// were, as if those alone had been there.
+  static void expect_rollback() {
+    constexpr std::int64_t kDrafts = 4, kSteps = 5;
+    const std::array<std::int64_t, kSteps> accepted{4, 1, 0, 3, 2};
+    CaseSpec<Args> spec{.T = kDrafts, .H = 1, .HV = 2, .K = 12, .V = 20, .pool = 1};
+    Tensor pool = Tensor::zeros({kDrafts + 1, 2, 12, 20}, DType::f32),
+           expected = Tensor::zeros({1, 2, 12, 20}, DType::f32);
+    std::array<std::int64_t, 1> first{0}, count{0};
+    std::array<std::int64_t, kDrafts> slots{3, 1, 4, 2};
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      spec.seed = static_cast<std::uint64_t>(10 + step);
+      spec.pool = {};
+      const RandomCase<Args> drafts = fla::cases::make_case(spec);
+      Args args = drafts.args;
+      args.initial_state = args.final_state = pool;
+      args.output_final_state = true;
+      args.state_indices = {first.data(), DType::i64, {1}};
+      args.checkpoint_every = 1;
+      args.checkpoint_indices = {slots.data(), DType::i64, {1, kDrafts}};
+      args.num_accepted_tokens = {count.data(), DType::i64, {1}};
+      const RecurrenceResult result = fla::cases::Functions<Args>::original_recurrent(args);
+      // The same from the state of the tokens so far.
+      Args plain = drafts.args;
+      plain.initial_state = expected;
+      EXPECT_EQ(bytes_of(result.o), bytes_of(fla::cases::Functions<Args>::original_recurrent(plain).o))
+          << step;
+      count[0] = accepted[static_cast<std::size_t>(step)];
+      if (count[0] == 0) {  // the state before the step is the one to start from
+        first[0] = 0;
+        std::memcpy(pool.data(), expected.data(), bytes_of(expected).size());
+        continue;
+      }
+      plain = beginning(plain, count[0]);
+      plain.final_state = expected;
+      (void)fla::cases::Functions<Args>::original_recurrent(plain);
+      EXPECT_EQ(bytes_of(expected),
+                bytes_of(TensorView(pool).slice(0, slots[static_cast<std::size_t>(count[0] - 1)], 1)))
+          << step;
+    }
+  }
+
   /// The first `tokens` of every sequence of a call that is not packed, without checkpoints.
   static Args beginning(const Args& args, std::int64_t tokens) {
     Args cut = args;
@@ -118,6 +210,8 @@ struct Op {
 #define FLA_OP(NAME, ARGS)                                                                       \
   TEST(Checkpoints, NAME##_keeps_states_at_any_spacing) { Op<fla::ARGS>::expect_any_spacing(); } \
   TEST(Checkpoints, NAME##_writes_them_where_it_is_told) { Op<fla::ARGS>::expect_any_memory(); } \
+  TEST(Checkpoints, NAME##_puts_them_into_slots) { Op<fla::ARGS>::expect_slots(); }              \
+  TEST(Checkpoints, NAME##_goes_on_from_accepted_tokens) { Op<fla::ARGS>::expect_rollback(); }   \
   TEST(Checkpoints, NAME##_keeps_its_bits) {                                                     \
     using Functions = fla::cases::Functions<fla::ARGS>;                                          \
     for (const std::int64_t every : {16, 48, 64})                                                \

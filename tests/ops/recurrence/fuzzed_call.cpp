@@ -51,7 +51,8 @@ FuzzedCall<Args>::FuzzedCall(Random& random) : random_(random) {
   sizes_[Axis::N] = packed ? random_.between(1, 4) : sizes_[Axis::B];
   const bool pooled = random_.chance(0.3f);
   sizes_[Axis::C] = random_.between(0, 4);
-  sizes_[Axis::P] = pooled ? random_.between(0, 2 * sizes_[Axis::N] + 2) : sizes_[Axis::N];
+  sizes_[Axis::P] =
+      pooled ? random_.between(0, (2 + sizes_[Axis::C]) * sizes_[Axis::N] + 2) : sizes_[Axis::N];
   strides_ = random_.chance(0.4f)   ? Strides::none
              : random_.chance(0.5f) ? Strides::between_rows
                                     : Strides::any;
@@ -63,6 +64,10 @@ FuzzedCall<Args>::FuzzedCall(Random& random) : random_(random) {
   if (!packed) args_.cu_seqlens = {};
   if (!pooled) args_.state_indices = {};
   if (!pooled || random_.chance(0.5f)) args_.state_write_indices = {};
+  if (!pooled || !args_.checkpoint_every || random_.chance(0.5f)) args_.checkpoint_indices = {};
+  const bool reads = args_.checkpoint_indices.defined() && args_.initial_state.defined();
+  if (!reads || random_.chance(0.5f)) args_.num_accepted_tokens = {};
+  if (args_.num_accepted_tokens.defined()) args_.checkpoint_every = 1;
   choose_outputs();
   mend();
 }
@@ -116,6 +121,13 @@ void FuzzedCall<Args>::choose_slots() {
   for (fla::StateSlots& slots : slots_) slots.read = random_.chance(0.2f) ? negative() : take();
   for (fla::StateSlots& slots : slots_)
     slots.write = random_.chance(0.2f) ? negative() : random_.chance(0.3f) ? slots.read : take();
+  for (std::int64_t n = 0; n < sizes_[Axis::N]; ++n) {
+    accepted_.push_back(0);
+    for (std::int64_t i = 0; i < sizes_[Axis::C]; ++i) {
+      kept_.push_back(random_.chance(0.2f) ? negative() : take());
+      if (kept_.back() >= 0 && random_.chance(0.3f)) accepted_.back() = i + 1;
+    }
+  }
 }
 
 template <fla::RecurrenceArgs Args>
@@ -139,10 +151,16 @@ std::vector<std::int64_t> FuzzedCall<Args>::shape_of(const Argument& argument) {
 template <fla::RecurrenceArgs Args>
 void FuzzedCall<Args>::fill(const Argument& argument, const TensorView& tensor) {
   if (argument.names_slots()) {
-    for (std::size_t n = 0; n < slots_.size(); ++n) {
-      store(tensor, static_cast<std::int64_t>(n) * tensor.stride(0),
-            static_cast<double>(argument.name == "state_indices" ? slots_[n].read : slots_[n].write));
-    }
+    std::size_t i = 0;
+    fla::conformance::for_each_offset(tensor, [&](std::int64_t offset) {
+      if (slots_.empty()) return;  // without a pool it is taken away again
+      const std::int64_t entry = argument.name == "state_indices"         ? slots_[i].read
+                                 : argument.name == "state_write_indices" ? slots_[i].write
+                                 : argument.name == "checkpoint_indices"  ? kept_[i]
+                                                                          : accepted_[i];
+      store(tensor, offset, static_cast<double>(entry));
+      ++i;
+    });
     return;
   }
   if (argument.kind == ArgumentKind::index) {
@@ -227,7 +245,9 @@ void FuzzedCall<Args>::choose_outputs() {
   for (const Argument& argument : Args::arguments()) {
     if (argument.kind != ArgumentKind::output) continue;
     const Argument* needed = fla::find_argument(Args::arguments(), argument.needs);
-    if (needed != nullptr ? needed->given(&args_) : random_.chance(0.5f)) choose_output(argument);
+    const bool in_pool = argument.name == "checkpoints" && args_.checkpoint_indices.defined();
+    if (!in_pool && (needed != nullptr ? needed->given(&args_) : random_.chance(0.5f)))
+      choose_output(argument);
   }
 }
 
@@ -370,13 +390,14 @@ typename FuzzedCall<Args>::Spoiled FuzzedCall<Args>::spoil(Copy& call, Random& r
         call.outputs.push_back(LaidOut::copy_of(tensor));
         tensor = call.outputs.back().view();
         if (argument.names_slots()) {
-          if (tensor.size(0) == 0) return {};
+          if (tensor.numel() == 0) return {};
           const TensorView& states =
               call.args.initial_state.defined() ? call.args.initial_state : call.args.final_state;
-          store(tensor, random.between(0, tensor.size(0) - 1),
-                static_cast<double>(states.size(0) + random.between(0, 5)));
+          // Behind the pool, and more than there are checkpoints.
+          store(tensor, random.between(0, tensor.numel() - 1),
+                static_cast<double>(states.size(0) + random.between(5, 9)));
           call.outputs.back().remember();
-          return {name, "a slot behind the pool"};
+          return {name, "an entry that is too large"};
         }
         const bool last = random.chance(0.5f);
         store(tensor, last ? tensor.size(0) - 1 : 0,

@@ -59,7 +59,8 @@ class FuzzedCall {
   Args args_;
   enum class Strides { none, between_rows, any } strides_ = Strides::none;
   bool strong_decay_ = false;
-  std::vector<fla::StateSlots> slots_;  // of every sequence; empty: no indices
+  std::vector<fla::StateSlots> slots_;         // of every sequence; empty: no indices
+  std::vector<std::int64_t> kept_, accepted_;  // slots of checkpoints, and which of them sequences start from
   std::vector<fla::conformance::LaidOut> inputs_;
   std::vector<Output> outputs_;
 };

@@ -36,6 +36,36 @@ TEST(Rwkv7, IsDplrDeltaRuleWithAScaleOfOne) {
   EXPECT_EQ(fla::workspace_size(call), 0u);
 }
 
+TEST(Rwkv7, StartsFromTheDraftsThatWereAccepted) {
+  const auto step = [](auto&& run) {
+    auto made = fla::cases::make_case<DplrDeltaRuleArgs>({.B = 3,
+                                                          .T = 4,
+                                                          .K = 32,
+                                                          .V = 16,
+                                                          .pool = 20,
+                                                          .options = {.checkpoint_every = 1},
+                                                          .checkpoint_indices = true,
+                                                          .accepted_tokens = true});
+    made.args.scale = 1.0f;
+    made.args.final_state = made.args.initial_state;
+    run(made.args);
+    return fla::conformance::bytes_of(made.args.initial_state);
+  };
+  const auto expected =
+      step([](const DplrDeltaRuleArgs& args) { (void)fla::fused_recurrent_dplr_delta_rule(args); });
+  EXPECT_EQ(step([](const DplrDeltaRuleArgs& args) {
+              Rwkv7Args call = rwkv7_of(args);
+              call.state_indices = args.state_indices;
+              call.checkpoint_indices = args.checkpoint_indices;
+              call.num_accepted_tokens = args.num_accepted_tokens;
+              call.final_state = args.final_state;
+              call.checkpoint_every = args.checkpoint_every;
+              (void)fla::fused_recurrent_rwkv7(call);
+            }),
+            expected);
+  EXPECT_NE(step([](const DplrDeltaRuleArgs&) {}), expected);
+}
+
 TEST(Rwkv7, ErrorsHaveItsNames) {
   const auto made = fla::cases::make_case<DplrDeltaRuleArgs>({.T = 3, .K = 8, .V = 8});
   const auto error_of = [&](fla::TensorView Rwkv7Args::*member) {

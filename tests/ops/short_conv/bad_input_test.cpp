@@ -128,10 +128,10 @@ TEST_F(ShortConvRefuses, SlotsThatAreNotThereOrAnothers) {
   };
   EXPECT_EQ(pooled({0, 3}), "state_indices: expected entries below P=3, got state_indices[1]=3");
   EXPECT_EQ(pooled({2, 2}),
-            "state_indices: expected slots that one sequence alone writes, got "
+            "state_indices: expected slots that are written once, got "
             "state_indices[0]=2 and state_indices[1]=2");
   EXPECT_EQ(pooled({0, 1}, {2, 2}),
-            "state_write_indices: expected slots that one sequence alone writes, got "
+            "state_write_indices: expected slots that are written once, got "
             "state_write_indices[0]=2 and state_write_indices[1]=2");
   EXPECT_EQ(pooled({0, 1}, {1, 2}),
             "state_write_indices: expected slots that no other sequence reads, got "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "fla/ops/common/cuda/index_workspace.h"
 #include "fla/ops/common/cuda/launch.cuh"
@@ -28,21 +29,37 @@ __global__ void write_indices(const __grid_constant__ IndexBlock block, std::int
   if (const int i = threadIdx.x; i < count) target[i] = block.at[i];
 }
 
-/// Writes `count` entries to `target`, makes `indices` point there, and `target` behind them.
-inline cudaError_t place(common::Indices& indices, std::int64_t count, std::int64_t*& target,
-                         cudaStream_t stream) {
-  if (!indices.on_host) return cudaSuccess;
+/// Writes entry(i), i below `count`, to `target` and makes it point behind them.
+template <class Entry>
+cudaError_t place_entries(std::int64_t count, Entry&& entry, std::int64_t*& target, cudaStream_t stream) {
   for (std::int64_t first = 0; first < count; first += kIndicesAtOnce) {
     IndexBlock block;
     const int now = static_cast<int>(std::min<std::int64_t>(kIndicesAtOnce, count - first));
-    for (int i = 0; i < now; ++i) block.at[i] = indices[first + i];
+    for (int i = 0; i < now; ++i) block.at[i] = entry(first + i);
     const cudaError_t error =
         launch(write_indices<kIndicesAtOnce>, dim3(1), kIndicesAtOnce, 0, stream, block, target + first, now);
     if (error != cudaSuccess) return error;
   }
-  indices = {.data = target, .wide = true};
   target += count;
   return cudaSuccess;
+}
+
+/// Indices that lie on the host go to `target`, which then is behind them.
+inline cudaError_t place(common::Indices& indices, std::int64_t count, std::int64_t*& target,
+                         cudaStream_t stream) {
+  if (!indices.on_host) return cudaSuccess;
+  const common::Indices given = std::exchange(indices, {.data = target, .wide = true});
+  return place_entries(
+      count, [&](std::int64_t i) { return given[i]; }, target, stream);
+}
+
+inline cudaError_t place(common::IndexRows& rows, std::int64_t N, std::int64_t columns, std::int64_t*& target,
+                         cudaStream_t stream) {
+  if (!rows.first.on_host) return cudaSuccess;
+  const common::IndexRows given =
+      std::exchange(rows, {.first = {.data = target, .wide = true}, .row = columns});
+  return place_entries(
+      N * columns, [&](std::int64_t i) { return given[i / columns][i % columns]; }, target, stream);
 }
 
 /// Afterwards all of the call's indices are on the device.

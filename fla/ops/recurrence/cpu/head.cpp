@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
@@ -38,6 +39,62 @@ void for_rows(const RecurrenceCall& call, const States& states, std::int64_t slo
   for (std::int64_t i = 0; i < call.K; ++i) body(states.offset(slot, head) + i * states.key, states.value, i);
 }
 
+/// States that are kept apart until a call is done, [N][1 + C][HV][K][V]: each sequence's last, and before it
+/// its checkpoints where those go into the pool.
+class StatesApart {
+ public:
+  StatesApart(const RecurrenceCall& call, const CallExtras& extras)
+      : call_(call),
+        every_(extras.checkpoints.every),
+        checkpoints_(extras.checkpoints.slots.first.data ? extras.checkpoints.count : 0),
+        memory_(Tensor::empty({call.N, checkpoints_ + 1, call.HV, call.K, call.V}, DType::f32)) {}
+
+  float* of(std::int64_t sequence, std::int64_t i, std::int64_t head) const {
+    const std::int64_t size = std::int64_t{call_.K} * call_.V;
+    return memory_.as<float>() + ((sequence * (checkpoints_ + 1) + i) * call_.HV + head) * size;
+  }
+  float* last(std::int64_t sequence, std::int64_t head) const { return of(sequence, checkpoints_, head); }
+
+  /// Where a head's last state goes …
+  States last_states(std::int64_t sequence) const { return states(last(sequence, 0)); }
+
+  /// … and its checkpoints.
+  Checkpoints checkpoints(const Checkpoints& given) const {
+    if (checkpoints_ == 0) return given;
+    const std::int64_t sequence = (checkpoints_ + 1) * call_.HV * call_.K * call_.V;
+    return {.states = states(memory_.as<float>()),
+            .sequence = sequence * std::int64_t{sizeof(float)},
+            .every = every_,
+            .count = checkpoints_};
+  }
+
+  /// Brings a head's states to where they belong.
+  void store(const Head& head, std::int64_t sequence, const Checkpoints& checkpoints) const {
+    const std::int64_t value_head = head.value_head();
+    for (std::int64_t i = 0; i < checkpoints_; ++i) {
+      if ((i + 1) * every_ <= head.tokens())
+        head.store_checkpoint(checkpoints, (i + 1) * every_, of(sequence, i, value_head));
+    }
+    if (head.slots().write >= 0)
+      head.store_state(call_.final_state, head.slots().write, last(sequence, value_head));
+  }
+
+ private:
+  States states(float* data) const {
+    const std::int64_t K = call_.K, V = call_.V;
+    return {.data = data,
+            .slots = checkpoints_ + 1,
+            .slot = call_.HV * K * V,
+            .head = K * V,
+            .key = V,
+            .value = 1};
+  }
+
+  const RecurrenceCall& call_;
+  std::int64_t every_, checkpoints_;
+  Tensor memory_;
+};
+
 }  // namespace
 
 std::size_t Head::floats(const RecurrenceCall& call) {
@@ -53,7 +110,7 @@ Head::Head(const RecurrenceCall& call, const CallExtras& extras, const common::S
       stages_(stages),
       sequence_(sequence),
       tokens_(sequence_of(call, sequence)),
-      slots_(common::slots_of(call, sequence)),
+      slots_(slots_of(call, extras.accepted, sequence)),
       value_head_(value_head),
       key_head_(value_head / call.group),
       S_(memory),
@@ -195,25 +252,22 @@ void Head::store_state(const States& states, std::int64_t slot, const float* fro
   });
 }
 
-void Head::store_checkpoint(std::int64_t tokens) const {
-  const Checkpoints& checkpoints = extras_.checkpoints;
-  if (const std::int64_t slot = checkpoints.slot_after(tokens); slot >= 0)
-    store_state(checkpoints.of(sequence_), slot);
+void Head::store_checkpoint(const Checkpoints& checkpoints, std::int64_t tokens, const float* from) const {
+  if (const std::int64_t slot = checkpoints.slot_after(sequence_, tokens); slot >= 0)
+    store_state(checkpoints.of(sequence_), slot, from);
 }
 
-void for_each_head(const RecurrenceCall& call, const CallExtras& extras, std::size_t floats,
+void for_each_head(const RecurrenceCall& call, const CallExtras& given, std::size_t floats,
                    HeadKernel kernel) {
   if (call.T == 0 && !call.final_state.data) return;
   const common::StageSet stages = common::StageSet::current();
-  const std::int64_t HV = call.HV, K = call.K, V = call.V;
+  const std::int64_t HV = call.HV;
   // Heads finish one by one: should a stage fail at a later one, the caller's state must not be half new.
-  const bool apart =
-      stages.may_fail() && call.final_state.data && call.final_state.data == call.initial_state.data;
-  Tensor kept;
-  States states = call.final_state;
-  if (apart) {
-    kept = Tensor::empty({call.N, HV, K, V}, DType::f32);
-    states = {.data = kept.data(), .slots = call.N, .slot = HV * K * V, .head = K * V, .key = V, .value = 1};
+  std::optional<StatesApart> apart;
+  CallExtras extras = given;
+  if (stages.may_fail() && call.final_state.data && call.final_state.data == call.initial_state.data) {
+    apart.emplace(call, given);
+    extras.checkpoints = apart->checkpoints(given.checkpoints);
   }
   parallel_for(call.N * HV, threads_for(call), [&](std::int64_t task, int) {
     const HeldScratch memory(Head::floats(call) + floats);
@@ -222,14 +276,17 @@ void for_each_head(const RecurrenceCall& call, const CallExtras& extras, std::si
     if (head.slots().read < 0) return head.store_zeros();
     head.load_state();
     kernel(head, memory.data() + Head::floats(call));
-    if (states.data && head.slots().write >= 0)
-      head.store_state(states, apart ? sequence : head.slots().write);
+    if (apart) {
+      head.store_state(apart->last_states(sequence), 0);
+    } else if (call.final_state.data && head.slots().write >= 0) {
+      head.store_state(call.final_state, head.slots().write);
+    }
   });
   if (!apart) return;
+  const HeldScratch memory(Head::floats(call));
   for (std::int64_t task = 0; task < call.N * HV; ++task) {
-    const Head head(call, extras, stages, task / HV, task % HV, kept.as<float>() + task * K * V);
-    if (head.slots().read >= 0 && head.slots().write >= 0)
-      head.store_state(call.final_state, head.slots().write);
+    const Head head(call, extras, stages, task / HV, task % HV, memory.data());
+    if (head.slots().read >= 0) apart->store(head, task / HV, given.checkpoints);
   }
 }
 

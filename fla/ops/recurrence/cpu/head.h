@@ -54,7 +54,8 @@ class Head {
   Block load_block(std::int64_t begin) const;
 
   /// Keeps the state after so many tokens where a checkpoint is due.
-  void store_checkpoint(std::int64_t tokens) const;
+  void store_checkpoint(std::int64_t tokens) const { store_checkpoint(extras_.checkpoints, tokens, S_); }
+  void store_checkpoint(const Checkpoints& checkpoints, std::int64_t tokens, const float* from) const;
 
   /// Token i of a block; `row` may be changed.
   void store_output(const Block& block, std::int64_t i, float* row) const;

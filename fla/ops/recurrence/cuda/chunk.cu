@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "fla/ops/common/cuda/host_indices.cuh"
 #include "fla/ops/recurrence/cuda/chunk_launch.h"
+#include "fla/ops/recurrence/cuda/extra_indices.cuh"
 #include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/padded_keys.h"
 
@@ -36,22 +36,24 @@ auto with_form(const RecurrenceCall& call, Body&& body) {
 
 }  // namespace
 
-std::size_t chunk_workspace(const RecurrenceCall& call) {
-  if (call.rule == Rule::low_rank) return recurrent_workspace(call);
-  return index_workspace(call) + with_form(call, [&]<class F>(F) {
+std::size_t chunk_workspace(const RecurrenceCall& call, const CallExtras& extras) {
+  if (call.rule == Rule::low_rank) return recurrent_workspace(call, extras);
+  return index_workspace(call, extras) + with_form(call, [&]<class F>(F) {
            return ChunkWorkspace<F::KP, F::decay, F::rule>::bytes(call,
                                                                   chunk_places<chunk_size(F::KP)>(call));
          });
 }
 
-cudaError_t launch_chunk(const RecurrenceCall& given, const CallExtras& extras, void* workspace,
+cudaError_t launch_chunk(const RecurrenceCall& given, const CallExtras& given_extras, void* workspace,
                          cudaStream_t stream) {
-  const bool between_chunks = extras.checkpoints.every % chunk_size(given.K) == 0;
+  // Where sequences start from accepted tokens, every token has a checkpoint.
+  const bool between_chunks = given_extras.checkpoints.every % chunk_size(given.K) == 0;
   if (given.rule == Rule::low_rank || !between_chunks)
-    return launch_recurrent(given, extras, workspace, stream);
+    return launch_recurrent(given, given_extras, workspace, stream);
   RecurrenceCall call = given;
-  void* const operators = static_cast<char*>(workspace) + index_workspace(call);
-  if (const cudaError_t error = place_host_indices(call, workspace, stream); error != cudaSuccess)
+  CallExtras extras = given_extras;
+  void* const operators = static_cast<char*>(workspace) + index_workspace(call, extras);
+  if (const cudaError_t error = place_host_indices(call, extras, workspace, stream); error != cudaSuccess)
     return error;
   return with_form(call, [&]<class F>(F) {
     return launch_chunk_kernels<F::KP, F::decay, F::rule>(call, extras.checkpoints, operators, stream);

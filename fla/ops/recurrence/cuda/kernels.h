@@ -26,13 +26,13 @@ using common::States;
 /// index is negative get zeros for o and leave the states alone; a negative write index alone only keeps the
 /// state from being written. The workspace is 256-byte aligned; its size follows from sizes and from where
 /// indices lie. A launch that fails has written nothing but the workspace.
-std::size_t recurrent_workspace(const RecurrenceCall& call);
+std::size_t recurrent_workspace(const RecurrenceCall& call, const CallExtras& extras);
 cudaError_t launch_recurrent(const RecurrenceCall& call, const CallExtras& extras, void* workspace,
                              cudaStream_t stream);
 
 /// The same contract, in chunks of tokens on the tensor cores, with products as good as f32's. Rule::low_rank
 /// goes token by token here as well, and so do checkpoints inside of chunks.
-std::size_t chunk_workspace(const RecurrenceCall& call);
+std::size_t chunk_workspace(const RecurrenceCall& call, const CallExtras& extras = {});
 cudaError_t launch_chunk(const RecurrenceCall& call, const CallExtras& extras, void* workspace,
                          cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-#include "fla/ops/common/cuda/host_indices.cuh"
+#include "fla/ops/recurrence/cuda/extra_indices.cuh"
 #include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/padded_keys.h"
 #include "fla/ops/recurrence/cuda/states.cuh"
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
   const std::int64_t n = blockIdx.x / blocks / call.HV;
   const int column = threadIdx.x / 4, part = threadIdx.x % 4;
   const Sequence sequence = sequence_of(call, n);
-  const Slots slots = slots_of(call, n);
+  const Slots slots = checkpointed ? slots_of(call, extras.accepted, n) : slots_of(call, n);
   const bool skip = slots.read < 0, normalize = rule == Rule::additive && call.normalize;
 
   // Of element i of the thread's state.
@@ -168,12 +168,15 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
 
 }  // namespace
 
-std::size_t recurrent_workspace(const RecurrenceCall& call) { return index_workspace(call); }
+std::size_t recurrent_workspace(const RecurrenceCall& call, const CallExtras& extras) {
+  return index_workspace(call, extras);
+}
 
-cudaError_t launch_recurrent(const RecurrenceCall& given, const CallExtras& extras, void* workspace,
+cudaError_t launch_recurrent(const RecurrenceCall& given, const CallExtras& given_extras, void* workspace,
                              cudaStream_t stream) {
   RecurrenceCall call = given;
-  if (const cudaError_t error = place_host_indices(call, workspace, stream); error != cudaSuccess)
+  CallExtras extras = given_extras;
+  if (const cudaError_t error = place_host_indices(call, extras, workspace, stream); error != cudaSuccess)
     return error;
   const std::int64_t blocks = call.N * call.HV * ((call.V + kValues - 1) / kValues);
   return with_padded_keys(call.K, [&]<int KP>(Constant<KP>) {

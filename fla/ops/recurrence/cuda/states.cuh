@@ -49,7 +49,7 @@ template <int count, class Key, class Value, class There>
 __device__ void store_checkpoint(const RecurrenceCall& call, const Checkpoints& checkpoints, std::int64_t n,
                                  std::int64_t end, int head, Key&& key, Value&& value, There&& there,
                                  const float (&s)[count]) {
-  const std::int64_t slot = checkpoints.slot_after(end - sequence_of(call, n).begin);
+  const std::int64_t slot = checkpoints.slot_after(n, end - sequence_of(call, n).begin);
   if (slot < 0) return;
   const States states = checkpoints.of(n);
   float kept[count];
