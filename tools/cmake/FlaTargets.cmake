@@ -112,6 +112,7 @@ function(fla_compile_kernels_together TARGET NAME)
   set(together ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${TARGET}.dir/${NAME}.cu)
   file(CONFIGURE OUTPUT ${together} CONTENT "${lines}")
   set_source_files_properties(${ARGN} PROPERTIES HEADER_FILE_ONLY ON)
+  set_source_files_properties(${together} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # newer ones do, with all others
   target_sources(${TARGET} PRIVATE ${together})
 endfunction()
 
