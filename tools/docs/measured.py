@@ -131,7 +131,6 @@ def numbers():
         "prefill_h8": prefill("B1 T8192 H8", "random"),
         "prefill_h8_cudnn": prefill_peer("cuDNN", "B1 T8192 H8", "random"),
         "prefill_commit": commit(FLASH),
-        "slow_commit": quoted(FLASH, r"slow gates ([0-9a-f]{7})"),
         "scaled_h32": value(FLASH, "with scale=1e-9", H="32"),
         "unscaled_h32": value(FLASH, "ms", after="no chunk is plain", H="32"),
         "training": training("kda", "B1 T8192 H32"),
