@@ -24,8 +24,8 @@ class Launches {
  private:
   template <bool by_channel>
   cudaError_t run() {
-    return inputs_of(back_) == Inputs::bf16 ? run<by_channel, Inputs::bf16>()
-                                            : run<by_channel, Inputs::any>();
+    return inputs_of(back_) == Inputs::usual ? run<by_channel, Inputs::usual>()
+                                             : run<by_channel, Inputs::any>();
   }
   template <bool by_channel, Inputs inputs>
   cudaError_t run() {
@@ -37,8 +37,8 @@ class Launches {
     else
       launch<token_prepare<inputs>, sizeof(TokenPrepareMemory)>(chunks + heads, kBlockThreads, back_,
                                                                 memory_);
-    launch<carry, sizeof(CarryMemory<Direction::back>)>(2 * heads * (call_.V / kCarryValues), kCarryThreads,
-                                                        back_, memory_);
+    launch<carry<by_channel>, sizeof(CarryMemory<Direction::back, by_channel>)>(
+        2 * heads * (call_.V / kCarryValues), kCarryThreads, back_, memory_);
     if constexpr (by_channel)
       launch<gradients<inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     else

@@ -17,7 +17,8 @@
 ///     2       Y^T [16 x 64 tokens]
 ///     3       S^T [16 x 128 channels]
 ///
-/// The others copy: the operators of two chunks to come, and the state of the chunk that is worked on.
+/// The others copy: the operators of two chunks to come, and the state of the chunk that is worked on. Where
+/// gates have a number a token, k is there instead of K~, and tokens' decays multiply Y.
 namespace fla::cuda_backward {
 
 enum class Direction { forward, back };
@@ -26,16 +27,52 @@ inline constexpr int kCarryThreads = 256, kCarryValues = 64, kCarryStages = 3;
 
 struct Empty {};
 
-template <Direction direction>
+template <Direction direction, bool by_channel>
 struct CarryMemory {
   static constexpr bool kBack = direction == Direction::back;
+  using Keys = std::conditional_t<by_channel, KeyTile, SplitRows>;
   struct alignas(1024) Stage {
-    KeyTile A, B;
+    std::conditional_t<kBack, KeyTile, Keys> A;
+    std::conditional_t<kBack, Keys, KeyTile> B;
     std::conditional_t<kBack, KeyTile, Empty> Q;
     Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
     float factors[2][kHead];           ///< ChunkMemory's
   } stages[kCarryStages];
   SplitTile<kCarryValues> S[2];  ///< for the workspace
+};
+
+/// A or B of a stage.
+template <bool first, class A, class B>
+__device__ auto& part(A& a, B& b) {
+  if constexpr (first)
+    return a;
+  else
+    return b;
+}
+
+/// What a chunk adds to the warp's values: all channels at once, or half of them after the other, as keys lie
+/// in shared memory. Products that add to each other have to be of one size.
+template <bool at_once>
+struct Changes {
+  static constexpr int kParts = at_once ? 1 : 2, kTiles = kHead / 8 / kParts;
+  Fragment parts[kParts][kTiles];
+
+  /// right(t, c): from token t and channel c on.
+  template <bool to_others, class Right>
+  __device__ void add(const uint4 (&left)[kTokens / 16], Right&& right) {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      add_product<to_others>(parts[part], left[0], right(0, part * kTiles * 8));
+#pragma unroll
+      for (int t = 16; t < kTokens; t += 16)
+        add_product(parts[part], left[t / 16], right(t, part * kTiles * 8));
+    }
+  }
+  __device__ void keep() {
+#pragma unroll
+    for (auto& part : parts) cuda::keep(part);
+  }
+  __device__ const Fragment& at(int tile) const { return parts[tile / kTiles][tile % kTiles]; }
 };
 
 /// The sequence with this rank by length: the longest ones begin first, so that none is left alone at the
@@ -60,9 +97,9 @@ __device__ inline std::int64_t longest_first(const RecurrenceCall& call, std::in
   return chosen;
 }
 
-template <Direction direction>
+template <Direction direction, bool by_channel>
 __device__ void carry_block(const BackwardCall& back, const BackwardMemory& workspace, unsigned block,
-                            CarryMemory<direction>& memory) {
+                            CarryMemory<direction, by_channel>& memory) {
   constexpr bool kBack = direction == Direction::back;
   constexpr int kTiles = kHead / 8;
   const RecurrenceCall& call = back.call;
@@ -95,13 +132,21 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
   const auto memory_of = [&](int i) -> ChunkMemory& {
     return workspace.chunks[(first_place + chunk_of(i)) * call.HV + head];
   };
+  const auto keys_of = [&](int i) -> const SplitRows& {
+    return workspace.keys[(first_place + chunk_of(i)) * (call.HV / call.group) + head / call.group].k;
+  };
   const Rows& rows = kBack ? back.do_ : call.v;
   const auto copy = [&](int i) {
     if (i < count) {
       auto& stage = memory.stages[i % kCarryStages];
       const ChunkMemory& from = memory_of(i);
-      copy_tile<kHalf>(kBack ? from.Kh : from.Kt, stage.A, kHead, thread);
-      copy_tile<kHalf>(kBack ? from.Kt : from.Kh, stage.B, kHead, thread);
+      auto& Kh = part<kBack>(stage.A, stage.B);
+      auto& keys = part<!kBack>(stage.A, stage.B);
+      copy_tile<kHalf>(from.Kh, Kh, kHead, thread);
+      if constexpr (by_channel)
+        copy_tile<kHalf>(from.Kt, keys, kHead, thread);
+      else
+        copy_tile<kHalf>(keys_of(i), keys, kTokens, thread);
       if constexpr (kBack) copy_tile<kHalf>(from.Qh, stage.Q, kHead, thread);
       const std::int64_t t0 = sequence.begin + std::int64_t{chunk_of(i)} * kTokens;
       copy_input<kHalf, kCarryValues>(
@@ -154,7 +199,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     uint4 a[kHead / 16];
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile += 2) {
-      if constexpr (!kBack) {
+      if constexpr (!kBack && by_channel) {
 #pragma unroll
         for (int m = tile; m < tile + 2; ++m) {
           const float2 first = pair_of(1, m);
@@ -166,12 +211,17 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       a[tile / 2] = kept.left(tile / 2);
     }
     Slice<kTokens / 8> y;
-    Slice<kTiles> change;
-    const auto A = operand<true>(stage.A);
+    Changes<by_channel> change;
+    const auto A = [&](int k) {
+      if constexpr (kBack || by_channel)
+        return operand<true>(stage.A).from(k);
+      else
+        return operand<false>(stage.A.halves[k / 64]).from(k % 64);
+    };
     begin_products();
-    add_product<false>(y, a[0], A);
+    add_product<false>(y, a[0], A(0));
 #pragma unroll
-    for (int k = 16; k < kHead; k += 16) add_product(y, a[k / 16], A.from(k));
+    for (int k = 16; k < kHead; k += 16) add_product(y, a[k / 16], A(k));
     end_products();
     uint4 given[kTokens / 16];
 #pragma unroll
@@ -185,17 +235,15 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
         };
         given[t] = {scaled(given[t].x), scaled(given[t].y), scaled(given[t].z), scaled(given[t].w)};
       }
-      const auto Q = operand<false>(stage.Q);
       keep(given);
       begin_products();
-      add_product<false>(change, given[0], Q);
-#pragma unroll
-      for (int t = 16; t < kTokens; t += 16) add_product(change, given[t / 16], Q.from(t));
+      change.template add<false>(given, [&](int t, int c) { return operand<false>(stage.Q).from(t, c); });
       end_products();
     }
     wait_for_products<kBack ? 1 : 0>();
     keep(y), keep(a);
     uint4 Y[kTokens / 16];
+    const float before_all = kBack || by_channel ? 1 : pair_of(1, kTokens / 8).x;
 #pragma unroll
     for (int t = 0; t < kTokens / 16; ++t) {
       const std::uint32_t words[4] = {given[t].x, given[t].y, given[t].z, given[t].w};
@@ -203,27 +251,34 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
         const float(&own)[4] = y[2 * t + m / 2];
-        const float2 pair = kBack ? float2{0, 0} : unpack(words[m], rows.dtype);
-        of_Y[m] = pack_finite_f16(factor * pair.x - own[m % 2 * 2], factor * pair.y - own[m % 2 * 2 + 1]);
+        const float2 pair = kBack ? float2{0, 0} : unpack(words[m], rows.dtype),
+                     decays = by_channel ? float2{1, 1} : pair_of(1, 2 * t + m / 2);
+        of_Y[m] = pack_finite_f16(factor * pair.x - before_all * decays.x * own[m % 2 * 2],
+                                  factor * pair.y - before_all * decays.y * own[m % 2 * 2 + 1]);
       }
       Y[t] = {of_Y[0], of_Y[1], of_Y[2], of_Y[3]};
     }
-    const auto B = operand<false>(stage.B);
     keep(Y);
     begin_products();
-    add_product<kBack>(change, Y[0], B);
-#pragma unroll
-    for (int t = 16; t < kTokens; t += 16) add_product(change, Y[t / 16], B.from(t));
+    change.template add<kBack>(Y, [&](int t, int c) {
+      if constexpr (kBack && !by_channel)
+        return operand<true>(stage.B.halves[c / 64]).from(t);
+      else
+        return operand<false>(stage.B).from(t, c);
+    });
     end_products();
     wait_for_products<0>();
-    keep(change), keep(Y);
+    change.keep(), keep(Y);
     if constexpr (kBack) keep(given);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      const float2 gamma = pair_of(0, tile), first = kBack ? pair_of(1, tile) : float2{1, 1};
+      const float2 gamma = pair_of(0, tile), first = !kBack       ? float2{1, 1}
+                                                     : by_channel ? pair_of(1, tile)
+                                                                  : pair_of(1, kTokens / 8);
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        s[tile][e] = (e % 2 ? gamma.y : gamma.x) * s[tile][e] + (e % 2 ? first.y : first.x) * change[tile][e];
+        s[tile][e] =
+            (e % 2 ? gamma.y : gamma.x) * s[tile][e] + (e % 2 ? first.y : first.x) * change.at(tile)[e];
     }
   }
   if (kBack && carries) {
@@ -235,15 +290,17 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
 }
 
 /// The first half of the blocks goes backward: that direction takes longer, so it starts first.
+template <bool by_channel>
 __global__ void __launch_bounds__(kCarryThreads, 1)
     carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
   const unsigned half = gridDim.x / 2;
   if (blockIdx.x < half)
-    carry_block(back, workspace, blockIdx.x, *reinterpret_cast<CarryMemory<Direction::back>*>(shared));
+    carry_block(back, workspace, blockIdx.x,
+                *reinterpret_cast<CarryMemory<Direction::back, by_channel>*>(shared));
   else
     carry_block(back, workspace, blockIdx.x - half,
-                *reinterpret_cast<CarryMemory<Direction::forward>*>(shared));
+                *reinterpret_cast<CarryMemory<Direction::forward, by_channel>*>(shared));
 }
 
 }  // namespace fla::cuda_backward

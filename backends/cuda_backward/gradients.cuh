@@ -64,7 +64,7 @@ struct GradientMemory {
     FloatTile terms;  ///< those of dg
   };
   union alignas(1024) {  // U is an operand of warpgroups, as K, Kr, M and T are
-    KeyMemory keys;
+    RawKeys keys;
     struct {
       KeyTile U, dY;
       union {
@@ -692,8 +692,8 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   }
   const int head = chunk.head;
   const TokenRange range = chunk.range();
-  const Largest largest(call, workspace, chunk.n, head);
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
+  const Largest largest(call, workspace, chunk.n, head);
   HalfKeys<inputs> keys(call, head, range, memory.keys, memory.raw_gates, memory.gates, memory.norms, [&] {
     copy_tile<kGradientThreads>(own.S, memory.S, call.V);
     copy_tile<kGradientThreads>(own.dS, memory.dS, call.V);
@@ -756,13 +756,18 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   put(d.terms, memory.terms, keys);
   store_values<kGradientThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, scales.gradients.up);
   __syncthreads();
-  const bool shared_keys = call.group > 1;
+  const bool shared_keys = inputs == Inputs::any && call.group > 1;
   keys.take_again(memory.q, memory.k);
   put_keys(memory, keys, shared_keys, 0, keys.q, d.dq, back.dq, memory.dq);
   put_keys(memory, keys, shared_keys, 1, keys.k, d.dk, back.dk, memory.dk);
   gate_gradients<inputs>(back, memory, head, range, parts, [&] {
-    store_keys<kGradientThreads>(call, back.dq, head, range, memory.dq, own.Kt);
-    store_keys<kGradientThreads>(call, back.dk, head, range, memory.dk, own.Qh);
+    if (shared_keys) {
+      leave_keys<kGradientThreads>(back.dq, call.K, range.count, memory.dq, own, KeyPart::dq);
+      leave_keys<kGradientThreads>(back.dk, call.K, range.count, memory.dk, own, KeyPart::dk);
+    } else {
+      store_keys<kGradientThreads>(back.dq, head, call.K, range, memory.dq);
+      store_keys<kGradientThreads>(back.dk, head, call.K, range, memory.dk);
+    }
   });
   if (shared_keys) add_group<kGradientThreads>(back, workspace, chunk, memory.last);
 }

@@ -25,7 +25,7 @@ using FloatTile = float[kTokens * kSliceRow];
 enum class Amount { little = 0, some = 1, much = 3 };
 inline constexpr float kLittle = 8, kSome = 96;  // bits
 
-struct KeyMemory {
+struct RawKeys {
   RowTile q, k;  ///< as they come
 };
 /// A thread has a channel and a part of its tokens.
@@ -95,7 +95,7 @@ struct Keys {
   /// All threads of a block call this. `raw` gets the raw gates, if they have 16 bits, and keeps them; the
   /// other memory is free after the next barrier. more() issues further copies while q and k arrive.
   template <class More>
-  __device__ Keys(const RecurrenceCall& call, int head, const TokenRange& range, KeyMemory& memory,
+  __device__ Keys(const RecurrenceCall& call, int head, const TokenRange& range, RawKeys& memory,
                   PlainRows& raw, GateMemory& gates, KeyNorms& norms, More&& more)
       : channel(static_cast<int>(threadIdx.x) / 32 % (kHead / 16) * 16),
         first(static_cast<int>(threadIdx.x) / kBlockThreads * (8 * tiles)) {
@@ -332,7 +332,7 @@ struct Keys {
   }
 
   /// Four threads have a token.
-  __device__ static void find_norms(const RecurrenceCall& call, const KeyMemory& memory, KeyNorms& norms) {
+  __device__ static void find_norms(const RecurrenceCall& call, const RawKeys& memory, KeyNorms& norms) {
     static_assert(kBlockThreads == 4 * kTokens);
     const int t = static_cast<int>(threadIdx.x) / 4 % kTokens;
 #pragma unroll 1

@@ -53,13 +53,13 @@ __device__ inline float beta_slope(const RecurrenceCall& call, const HeldBeta& b
 }
 
 /// Stores a tile transposed, so that its rows, channels or values, become columns: a warp has 8 tokens and 32
-/// rows at a time, a lane eight neighbouring rows of one token t. place(t, c) is where rows c .. c + 7 go, in
-/// the form that convert(t) gives their words.
-template <int threads, class Place, class Convert>
-__device__ void store_columns(const KeyTile& tile, int rows, int count, Place&& place, Convert&& convert) {
+/// rows at a time, a lane eight neighbouring rows of one token t. body_of(t) is called once and stores them:
+/// it is given the first of the rows, and their words.
+template <int threads, class BodyOf>
+__device__ void store_columns(const KeyTile& tile, int rows, int count, BodyOf&& body_of) {
   constexpr int kStep = threads / 256 * 32;
   const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
-  const auto converted = convert(t);
+  const auto body = body_of(t);
   // The row that this lane gives to ldmatrix: every lane then receives eight neighbouring rows.
   const int row = lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;
 #pragma unroll
@@ -67,15 +67,13 @@ __device__ void store_columns(const KeyTile& tile, int rows, int count, Place&& 
     const int first = i + static_cast<int>(threadIdx.x) / 256 * 32;
     if (first >= rows) break;
     const uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
-    if (t < count)
-      *place(t, first + lane % 4 * 8) = {converted(words.x), converted(words.y), converted(words.z),
-                                         converted(words.w)};
+    if (t < count) body(first + lane % 4 * 8, words);
   }
 }
 __device__ inline auto places_of(const Rows& rows, int head, const TokenRange& range) {
   std::uint16_t* const to = static_cast<std::uint16_t*>(rows.data) + range.batch * rows.batch +
                             range.first * rows.token + head * rows.head;
-  return [to, step = rows.token](int t, int c) { return reinterpret_cast<uint4*>(to + t * step + c); };
+  return [to, step = rows.token](int t) { return to + t * step; };
 }
 
 /// dV = diag(beta) dY
@@ -83,35 +81,54 @@ template <int threads>
 __device__ void store_values(const Rows& rows, int head, int V, const TokenRange& range, const KeyTile& dY,
                              const float (&beta)[kTokens], float up) {
   if (!rows.data) return;
-  store_columns<threads>(dY, V, range.count, places_of(rows, head, range), [&](int t) {
-    return [factor = up * beta[t], narrow = rows.dtype == DType::f16](std::uint32_t word) {
-      const float2 x = unpack_f16(word);
-      return narrow ? pack_f16(factor * x.x, factor * x.y) : pack_bf16(factor * x.x, factor * x.y);
+  const auto places = places_of(rows, head, range);
+  store_columns<threads>(dY, V, range.count, [&](int t) {
+    return [to = places(t), factor = up * beta[t], narrow = rows.dtype == DType::f16](int v,
+                                                                                      const uint4& words) {
+      const auto converted = [&](std::uint32_t word) {
+        const float2 x = unpack_f16(word);
+        return narrow ? pack_f16(factor * x.x, factor * x.y) : pack_bf16(factor * x.x, factor * x.y);
+      };
+      *reinterpret_cast<uint4*>(to + v) = {converted(words.x), converted(words.y), converted(words.z),
+                                           converted(words.w)};
     };
   });
 }
 
-/// dq or dk, channels x tokens, in the form in which they are stored; to `part` where key heads are shared.
+/// dq or dk of a head that shares its keys with no other, channels x tokens, in the form in which they are
+/// stored.
 template <int threads>
-__device__ void store_keys(const RecurrenceCall& call, const Rows& rows, int head, const TokenRange& range,
-                           const KeyTile& tile, KeyTile& part) {
+__device__ void store_keys(const Rows& rows, int head, int K, const TokenRange& range, const KeyTile& tile) {
   if (!rows.data) return;
-  const auto as_it_is = [](int) { return [](std::uint32_t word) { return word; }; };
-  if (call.group > 1)
-    store_columns<threads>(
-        tile, call.K, range.count,
-        [&](int t, int c) { return reinterpret_cast<uint4*>(part.at + RowTile::index(t, c)); }, as_it_is);
-  else
-    store_columns<threads>(tile, call.K, range.count, places_of(rows, head, range), as_it_is);
+  const auto places = places_of(rows, head, range);
+  store_columns<threads>(tile, K, range.count, [&](int t) {
+    return [to = places(t)](int c, const uint4& words) { *reinterpret_cast<uint4*>(to + c) = words; };
+  });
 }
 
-/// Of heads that share keys: the block that is done last of a chunk and key head adds what all have left in
-/// the workspace, in f16 and scaled, in the order of their heads. All threads of a block call this once they
-/// have stored their part; `last` is in shared memory.
+// ---- Heads that share keys leave their parts of dq and dk in the workspace, in f16 and scaled.
+
+enum class KeyPart { dq, dk };
+
+/// Where a head leaves its part of eight channels of a token.
+__device__ inline uint4* part_of(ChunkMemory& own, KeyPart which, int t, int c) {
+  return reinterpret_cast<uint4*>((which == KeyPart::dq ? own.Kt : own.Qh).at + RowTile::index(t, c));
+}
+template <int threads>
+__device__ void leave_keys(const Rows& rows, int K, int count, const KeyTile& tile, ChunkMemory& own,
+                           KeyPart which) {
+  if (!rows.data) return;
+  store_columns<threads>(tile, K, count, [&](int t) {
+    return [&own, which, t](int c, const uint4& words) { *part_of(own, which, t, c) = words; };
+  });
+}
+
+/// The block that is done last of a chunk and key head adds what all heads of the group have left, in their
+/// order. All threads of a block call this once they have left their part; `last` is in shared memory.
 template <int threads>
 __device__ void add_group(const BackwardCall& back, const BackwardMemory& workspace,
                           const ChunkOfBlock<kTokens>& chunk, bool& last) {
-  constexpr int kPieces = kHead / 8;
+  constexpr int kPieces = kHead / 8, kStep = threads / kPieces, kEach = kTokens / kStep;
   const RecurrenceCall& call = back.call;
   const int key_head = chunk.head / call.group;
   __threadfence();
@@ -122,32 +139,37 @@ __device__ void add_group(const BackwardCall& back, const BackwardMemory& worksp
   __syncthreads();
   if (!last) return;
   __threadfence();
+  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
+#pragma unroll 1
+  for (const KeyPart which : {KeyPart::dq, KeyPart::dk}) {
+    const Rows& rows = which == KeyPart::dq ? back.dq : back.dk;
+    if (!rows.data || c >= call.K) continue;
+    float sums[kEach][8] = {};
+#pragma unroll 1
+    for (int head = key_head * call.group; head < (key_head + 1) * call.group; ++head) {
+      ChunkMemory& own = workspace.chunks[chunk.place * call.HV + head];
+      uint4 words[kEach];  // all loads are under way at once
 #pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const Rows& rows = which ? back.dk : back.dq;
-    if (!rows.data) continue;
+      for (int i = 0; i < kEach;
+           ++i)  // other blocks wrote this while the kernel ran: not from the first cache
+        words[i] = __ldcg(part_of(own, which, first + i * kStep, c));
+      const Scales scales(call, workspace, chunk.n, head);
 #pragma unroll
-    for (int at = threadIdx.x; at < kTokens * kPieces; at += threads) {
-      const int t = at / kPieces, c = at % kPieces * 8;
-      if (t >= chunk.count || c >= call.K) continue;
-      float sums[8] = {};
-      for (int i = 0; i < call.group; ++i) {
-        const int head = key_head * call.group + i;
-        const ChunkMemory& own = workspace.chunks[chunk.place * call.HV + head];
-        const Scales scales(call, workspace, chunk.n, head);
-        // Other blocks wrote this while the kernel ran: not from the first cache.
-        const uint4 words =
-            __ldcg(reinterpret_cast<const uint4*>((which ? own.Qh : own.Kt).at + RowTile::index(t, c)));
-        const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+      for (int i = 0; i < kEach; ++i) {
+        const std::uint32_t word[4] = {words[i].x, words[i].y, words[i].z, words[i].w};
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const float2 x = unpack_f16(word[j]);
-          sums[2 * j] += x.x * scales.gradients.up * scales.values.up;
-          sums[2 * j + 1] += x.y * scales.gradients.up * scales.values.up;
+          sums[i][2 * j] += x.x * scales.gradients.up * scales.values.up;
+          sums[i][2 * j + 1] += x.y * scales.gradients.up * scales.values.up;
         }
       }
-      store_8(rows.data, rows.dtype,
-              chunk.batch * rows.batch + (chunk.first + t) * rows.token + key_head * rows.head + c, sums);
+    }
+    const auto places = places_of(rows, key_head, chunk.range());
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int t = first + i * kStep;
+      if (t < chunk.count) store_8(places(t), rows.dtype, c, sums[i]);
     }
   }
 }

@@ -22,7 +22,7 @@ using WholeKeys = Keys<kTokenTiles, inputs>;
 struct PrepareMemory {
   union {
     struct {
-      KeyMemory keys;
+      RawKeys keys;
       GateMemory gates;
     };
     struct {
@@ -220,10 +220,11 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<PrepareMemory*>(shared);
   const RecurrenceCall& call = back.call;
-  if (blockIdx.x >= workspace.places * call.HV) return find_largest_of_states(back, workspace);
-  const ChunkOfBlock<kTokens> chunk(call, call.HV);
+  const auto states = static_cast<unsigned>(call.N * call.HV);
+  if (blockIdx.x < states) return find_largest_of_states(back, workspace);
+  const ChunkOfBlock<kTokens> chunk(call, call.HV, 0, blockIdx.x - states);
   if (chunk.count == 0) return;
-  ChunkMemory& to = workspace.chunks[blockIdx.x];
+  ChunkMemory& to = workspace.chunks[blockIdx.x - states];
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
   const WholeKeys<inputs> keys(call, chunk.head, chunk.range(), memory.keys, memory.raw_gates, memory.gates,
                                memory.norms, [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
@@ -241,7 +242,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   __syncthreads();
   const auto front = keys.template decays_from_front<true>(), Q = keys.q * front;
   put(keys.k * front, memory.results.Kt, keys.channel);
-  solve(memory, memory.results.Kt, to);
+  solve(memory, to, [&](auto threads, int thread) { store_tile<threads>(memory.results.Kt, to.Kt, thread); });
   __syncthreads();
   {
     Slice<kTokenTiles> x = {};

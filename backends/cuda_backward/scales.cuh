@@ -47,11 +47,11 @@ __device__ void find_largest_of_rows(const BackwardCall& back, const BackwardMem
   }
 }
 
-/// Blocks after those of the chunks have one sequence and head each.
+/// Blocks before those of the chunks have one sequence and head each.
 __device__ inline void find_largest_of_states(const BackwardCall& back, const BackwardMemory& workspace) {
   const RecurrenceCall& call = back.call;
-  const std::int64_t item = blockIdx.x - workspace.places * call.HV, n = item / call.HV;
-  const int head = static_cast<int>(item % call.HV);
+  const std::int64_t n = blockIdx.x / call.HV;
+  const int head = static_cast<int>(blockIdx.x % call.HV);
 #pragma unroll
   for (int which = 0; which < 2; ++which)
     add_largest(largest_of_state<kBlockThreads>(call, which ? back.dht : call.initial_state, n, head),

@@ -69,10 +69,9 @@ __device__ void merge(Memory& memory, int base, int column) {
   }
 }
 
-/// Solves for T, by two warps; the others store M, N and Kt, which is in shared memory after the next
-/// barrier.
-template <class Memory>
-__device__ void solve(Memory& memory, const KeyTile& Kt, ChunkMemory& to) {
+/// Solves for T, by two warps; the others store M and N and, after a barrier, meanwhile<threads>(thread).
+template <class Memory, class Meanwhile>
+__device__ void solve(Memory& memory, ChunkMemory& to, Meanwhile&& meanwhile) {
   constexpr int kOthers = kBlockThreads - 64;
   const int warp = threadIdx.x / 32, other = static_cast<int>(threadIdx.x) - 64;
   if (warp < 2) {
@@ -101,7 +100,7 @@ __device__ void solve(Memory& memory, const KeyTile& Kt, ChunkMemory& to) {
   if (warp < 2)
     merge<16>(memory, 32 * warp, 32 * warp);
   else
-    store_tile<kOthers>(Kt, to.Kt, other);
+    meanwhile(std::integral_constant<int, kOthers>{}, other);
   __syncthreads();
   if (warp < 2) merge<32>(memory, 0, 16 * warp);
 }

@@ -256,9 +256,10 @@ __device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& 
   }
 }
 template <int threads, int rows>
-__device__ void copy_tile(const SplitTile<rows>& from, SplitTile<rows>& to, int count = rows) {
-  copy_tile<threads>(from.halves[0], to.halves[0], count);
-  copy_tile<threads>(from.halves[1], to.halves[1], count);
+__device__ void copy_tile(const SplitTile<rows>& from, SplitTile<rows>& to, int count = rows,
+                          int thread = threadIdx.x) {
+  copy_tile<threads>(from.halves[0], to.halves[0], count, thread);
+  copy_tile<threads>(from.halves[1], to.halves[1], count, thread);
 }
 /// Zeros from row `first` on.
 template <int threads, int rows, int columns>

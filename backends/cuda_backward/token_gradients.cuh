@@ -54,7 +54,7 @@ struct alignas(1024) TokenGradientMemory {
     alignas(8) float of_own[2][kTokens];  ///< what q and k are multiplied by and taken from dq and dk
   };
   alignas(8) float beta[kTokens];
-  alignas(8) KeyNorms norms;
+  alignas(16) KeyNorms norms;
   float raw_gates[kTokens];
   float beta_slopes[kTokens];  ///< what gradients of beta are multiplied by
   struct {
@@ -260,15 +260,18 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     if (threadIdx.x < 2 * kHead) parts[threadIdx.x] = 0;
     return;
   }
-  const int head = chunk.head, key_head = head / call.group;
+  const int head = chunk.head;
   const TokenRange range = chunk.range();
   const TokenGate gate(call, head, range);  // the first loads: the sums are needed soonest
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
-  const Largest largest(call, workspace, chunk.n, head);
-  copy_input<kBlockThreads>(call.k, key_head, 0, call.K, range, memory.k);
   copy_input<kBlockThreads>(back.do_, head, 0, call.V, range, memory.E);
   copy_input<kBlockThreads>(call.v, head, 0, call.V, range, memory.V);
+  const KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + head / call.group];
+  copy_tile<kBlockThreads>(keys.k, memory.k);
+  if (const int i = static_cast<int>(threadIdx.x) * 4; i < 2 * kTokens)
+    __pipeline_memcpy_async(memory.norms[0] + i, keys.norms[0] + i, 16);
   __pipeline_commit();
+  const Largest largest(call, workspace, chunk.n, head);
   const StatePieces pieces{call.V};
   pieces.copy(own.S, memory.state);
   copy_tile<kBlockThreads>(own.T, memory.T);
@@ -291,7 +294,6 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     memory.kept = {
         .up = scales.up(), .gradients_up = scales.gradients.up, .rate = gate.rate, .bias = gate.bias};
   __pipeline_wait_prior(1);
-  normalize_own(memory.k, dtype_of<inputs>(call.k), memory.norms[1]);
   with_own_pieces(memory.E, [&](int, uint4& words) {
     const float factor = scales.gradients.down * call.scale;
     change_words(words, [&](std::uint32_t word) {
@@ -410,7 +412,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     for (int i = 0; i < 4; ++i) dk[n][i] += W[n][i];
   }
   __syncthreads();  // dY has been read
-  copy_input<kBlockThreads>(call.q, key_head, 0, call.K, range, memory.q);
+  copy_tile<kBlockThreads>(keys.q, memory.q);
   __pipeline_commit();
   forget(row);
   begin_all<false>(dq, kHead, state_of_channels,
@@ -419,7 +421,6 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   scale_tokens(dq, memory.front);
   begin_all<true>(dq, kTokens, k_of_channels, earlier(memory.dM));
   __pipeline_wait_prior(0);
-  normalize_own(memory.q, dtype_of<inputs>(call.q), memory.norms[0]);
   show_to_products();
   end_all(dq);
   __syncthreads();
@@ -457,9 +458,14 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   put_own(1, memory.k, dk, back.dk, memory.dk);
   __syncthreads();
   if (warp == 0) token_gate_gradients(back, memory, head, range, parts);
-  store_keys<kBlockThreads>(call, back.dq, head, range, memory.dq, own.Kt);
-  store_keys<kBlockThreads>(call, back.dk, head, range, memory.dk, own.Qh);
-  if (shared_keys) add_group<kBlockThreads>(back, workspace, chunk, memory.last);
+  if (!shared_keys) {
+    store_keys<kBlockThreads>(back.dq, head, call.K, range, memory.dq);
+    store_keys<kBlockThreads>(back.dk, head, call.K, range, memory.dk);
+  } else {
+    leave_keys<kBlockThreads>(back.dq, call.K, range.count, memory.dq, own, KeyPart::dq);
+    leave_keys<kBlockThreads>(back.dk, call.K, range.count, memory.dk, own, KeyPart::dk);
+    add_group<kBlockThreads>(back, workspace, chunk, memory.last);
+  }
 }
 
 }  // namespace fla::cuda_backward

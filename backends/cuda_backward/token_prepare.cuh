@@ -9,16 +9,19 @@
 namespace fla::cuda_backward {
 
 struct alignas(1024) TokenPrepareMemory {
+  SplitRows q, k;
   union {
-    SplitRows q;
+    struct {
+      PairTile M, T;
+    };
     KeyTile Qh;
   };
   union {
-    SplitRows k;
+    struct {
+      PairTile N, L;
+    };
     KeyTile Kh;
   };
-  KeyTile Kt;
-  PairTile M, N, L, T;
   Diagonal diagonal;
   alignas(8) float beta[kTokens];
   alignas(8) float G[kTokens];      ///< sums of log2-decays
@@ -26,6 +29,7 @@ struct alignas(1024) TokenPrepareMemory {
   alignas(8) float back[kTokens];   ///< to its last one
   float gates[kTokens];             ///< sums of log2-decays within 32 tokens
 };
+static_assert(3 * (sizeof(TokenPrepareMemory) + 1024) <= 228 * 1024, "three blocks in an SM");
 
 /// M by the first warpgroup, N and L by the other one.
 __device__ inline void find_pairs(TokenPrepareMemory& memory) {
@@ -51,16 +55,17 @@ __device__ inline void find_pairs(TokenPrepareMemory& memory) {
 }
 
 template <Inputs inputs>
-__global__ void __launch_bounds__(kBlockThreads, 2)
+__global__ void __launch_bounds__(kBlockThreads, 3)
     token_prepare(const __grid_constant__ BackwardCall back,
                   const __grid_constant__ BackwardMemory workspace) {
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<TokenPrepareMemory*>(shared);
   const RecurrenceCall& call = back.call;
-  if (blockIdx.x >= workspace.places * call.HV) return find_largest_of_states(back, workspace);
-  const ChunkOfBlock<kTokens> chunk(call, call.HV);
+  const auto states = static_cast<unsigned>(call.N * call.HV);
+  if (blockIdx.x < states) return find_largest_of_states(back, workspace);
+  const ChunkOfBlock<kTokens> chunk(call, call.HV, 0, blockIdx.x - states);
   if (chunk.count == 0) return;
-  ChunkMemory& to = workspace.chunks[blockIdx.x];
+  ChunkMemory& to = workspace.chunks[blockIdx.x - states];
   const int head = chunk.head, key_head = head / call.group;
   const TokenRange range = chunk.range();
   const TokenGate gate(call, head, range);
@@ -76,62 +81,60 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     const TokenSums sums(memory.gates);
     memory.G[t] = sums.G, memory.beta[t] = beta.value(call);
     memory.front[t] = exp2_decay(sums.G - sums.first), memory.back[t] = exp2_decay(sums.last - sums.G);
+    to.factors[1][t] = memory.front[t];
   } else if (const int c = t - kTokens; c < kHead) {
     to.factors[0][c] = exp2_decay(memory.gates[kTokens / 2 - 1] + memory.gates[kTokens - 1]);
-    to.factors[1][c] = exp2_decay(memory.gates[0]);
+    if (c >= kTokens) to.factors[1][c] = exp2_decay(memory.gates[0]);
   }
+  KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + key_head];
+  const bool kept = head % call.group == 0;  // by one of those that share it
   __pipeline_wait_prior(0);
-  normalize_own(memory.k, dtype_of<inputs>(call.k));
-  normalize_own(memory.q, dtype_of<inputs>(call.q));
+  normalize_own(memory.k, dtype_of<inputs>(call.k), kept, keys.k, keys.norms[1]);
+  normalize_own(memory.q, dtype_of<inputs>(call.q), kept, keys.q, keys.norms[0]);
   show_to_products();
   __syncthreads();
   find_pairs(memory);
   show_to_products();
   __syncthreads();
-
-  const int row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const auto scaled = [](std::uint32_t word, const float(&factors)[kTokens], int n) {
-    const float2 pair = pair_of_tokens(factors, n);
-    return multiply_f16(word, pack_f16(pair.x, pair.y));
-  };
-  Packed<kTokenTiles> Q, Kr;
-  with_columns(memory.q, row,
-               [&](int n, int r, std::uint32_t word) { Q.at[n][r] = scaled(word, memory.front, n); });
-  with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
-    Kr.at[n][r] = scaled(word, memory.back, n);
-    word_of(memory.Kt, row, 0, n, r) = scaled(word, memory.front, n);
-  });
-  solve(memory, memory.Kt, to);
+  solve(memory, to, [](auto, int) {});
   show_to_products();
   __syncthreads();
+  store_tile<kBlockThreads>(memory.T, to.T);
+
+  const int row = static_cast<int>(threadIdx.x) / 32 * 16;
+  const auto scaled = [](std::uint32_t word, float2 factors) {
+    return multiply_f16(word, pack_f16(factors.x, factors.y));
+  };
   {
+    Packed<kTokenTiles> Kr;
+    with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
+      Kr.at[n][r] = scaled(word, pair_of_tokens(memory.back, n));
+    });
     Slice<kTokenTiles> x;
     make_products(x, Kr, operand<true>(memory.T));
     scale_tokens(x, memory.beta);
     put(packed(x), memory.Kh, row);
   }
-  Packed<kTokenTiles> written;
-#pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) written.at[n][r] = scaled(word_of(memory.Kt, row, 0, n, r), memory.beta, n);
+  Slice<kTokenTiles> y;
+  {
+    Packed<kTokenTiles> written;
+    with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
+      const float2 front = pair_of_tokens(memory.front, n), beta = pair_of_tokens(memory.beta, n);
+      written.at[n][r] = scaled(word, {front.x * beta.x, front.y * beta.y});
+    });
+    Slice<kTokenTiles> w;
+    make_products(w, written, operand<false>(memory.T));
+    make_products(y, packed(w), operand<false>(memory.M));  // packed: T2 K~
   }
-  Slice<kTokenTiles> w, y;
-  make_products(w, written, operand<false>(memory.T));
-  make_products(y, packed(w), operand<false>(memory.M));  // packed: T2 K~
-#pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float2 q = unpack_f16(Q.at[n][r]);
-      y[n][2 * r] = q.x - y[n][2 * r], y[n][2 * r + 1] = q.y - y[n][2 * r + 1];
-    }
-  }
+  with_columns(memory.q, row, [&](int n, int r, std::uint32_t word) {
+    const float2 q = unpack_f16(scaled(word, pair_of_tokens(memory.front, n)));
+    y[n][2 * r] = q.x - y[n][2 * r], y[n][2 * r + 1] = q.y - y[n][2 * r + 1];
+  });
+  __syncthreads();  // M and T have been read
   put(packed(y), memory.Qh, row);
   __syncthreads();
   store_tile<kBlockThreads>(memory.Qh, to.Qh);
   store_tile<kBlockThreads>(memory.Kh, to.Kh);
-  store_tile<kBlockThreads>(memory.T, to.T);
 }
 
 }  // namespace fla::cuda_backward

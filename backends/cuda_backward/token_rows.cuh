@@ -62,8 +62,10 @@ template <class Change>
 __device__ void change_words(uint4& words, Change&& change) {
   words = {change(words.x), change(words.y), change(words.z), change(words.w)};
 }
-/// Rows with norm 1 in f16, in place; `norms`, where they are wanted, get the inverses of those they had.
-__device__ inline void normalize_own(SplitRows& rows, DType dtype, float* norms = nullptr) {
+/// Rows with norm 1 in f16, in place, and the inverses of the norms that they had. Both go to the workspace
+/// too, if they are to be `kept`.
+__device__ inline void normalize_own(SplitRows& rows, DType dtype, bool kept, SplitRows& kept_rows,
+                                     float (&norms)[kTokens]) {
   with_own_pieces(rows, [&](int t, uint4& words) {
     float2 sums{};
     for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
@@ -75,7 +77,9 @@ __device__ inline void normalize_own(SplitRows& rows, DType dtype, float* norms 
       const float2 x = unpack(word, dtype);
       return pack_f16(norm * x.x, norm * x.y);
     });
-    if (norms && threadIdx.x % 16 == 0) norms[t] = norm;
+    if (!kept) return;
+    *reinterpret_cast<uint4*>(kept_rows.piece(t, static_cast<int>(threadIdx.x) % 16 * 8)) = words;
+    if (threadIdx.x % 16 == 0) norms[t] = norm;
   });
 }
 

@@ -24,20 +24,29 @@
 ///     add_parts                dA_log and ddt_bias
 namespace fla::cuda_backward {
 
-/// What a chunk and value head has in the workspace.
+/// What a chunk and value head has in the workspace. Gates of a number a token leave Kt empty.
 struct ChunkMemory {
   KeyTile Kt;  ///< K~ / first; afterwards dq, tokens x channels, where key heads are shared
   KeyTile Qh;  ///< Q^ / first; afterwards dk
   KeyTile Kh;  ///< K^
   PairTile M, N, T;
   StateTile S, dS;  ///< as the chunk begins; as it ends
-  /// gamma, and 2^G of the first token, which Kt and Qh have to be multiplied by; afterwards parts of sums
-  /// over tokens: gradients of gates' offsets, and of their rates.
+  /// gamma, and 2^G of the first token, which Kt and Qh have to be multiplied by; of gates of a number a
+  /// token tokens' 2^G / first come before it. Afterwards parts of sums over tokens: gradients of gates'
+  /// offsets, and of their rates.
   float factors[2][kHead];
+};
+using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
+
+/// What a chunk and key head has, where gates have a number a token: rows with norm 1. K~ is 2^G k.
+struct KeyMemory {
+  SplitRows q, k;
+  KeyNorms norms;
 };
 
 struct BackwardMemory {
   ChunkMemory* chunks;     ///< [place][HV]
+  KeyMemory* keys;         ///< [place][HV / group]
   std::uint32_t* largest;  ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
   /// [place][HV / group], behind `largest`: how many heads of a group have left their dq and dk.
   std::uint32_t* done;
@@ -50,28 +59,28 @@ struct BackwardMemory {
         counters(2 * call.N * call.HV + (call.group > 1 ? places * (call.HV / call.group) : 0)) {
     MemoryParts cut{memory};
     cut.next(chunks, places * call.HV);
+    cut.next(keys, call.gate_kind == GateKind::channel ? 0 : places * (call.HV / call.group));
     cut.next(largest, counters);
     done = largest + 2 * call.N * call.HV;
     bytes = cut.bytes;
   }
 };
 
-/// Inputs that have 16 bits: of one type, which kernels then need not look up, or of any.
-enum class Inputs { bf16, any };
+/// Inputs that have 16 bits. The usual ones are all bf16, and where gates have a number a channel no heads
+/// share keys: kernels need not look that up, nor hold registers for the other case.
+enum class Inputs { usual, any };
 
 inline Inputs inputs_of(const BackwardCall& back) {
   const RecurrenceCall& call = back.call;
-  bool bf16 = true;
-  for (const Rows* rows : {&call.q, &call.k, &call.v, &back.do_}) bf16 &= rows->dtype == DType::bf16;
-  if (call.gate_kind == GateKind::channel) bf16 &= call.g.dtype == DType::bf16;
-  return bf16 ? Inputs::bf16 : Inputs::any;
+  bool usual = true;
+  for (const Rows* rows : {&call.q, &call.k, &call.v, &back.do_}) usual &= rows->dtype == DType::bf16;
+  if (call.gate_kind == GateKind::channel) usual &= call.g.dtype == DType::bf16 && call.group == 1;
+  return usual ? Inputs::usual : Inputs::any;
 }
 template <Inputs inputs>
 __device__ DType dtype_of(const Rows& rows) {
-  return inputs == Inputs::bf16 ? DType::bf16 : rows.dtype;
+  return inputs == Inputs::usual ? DType::bf16 : rows.dtype;
 }
-
-using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
 
 /// Log2-decays below this count as this: 2^-200 is 0 in f32, and sums over a chunk keep their small terms
 /// beside it.

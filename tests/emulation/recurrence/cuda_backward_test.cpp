@@ -123,7 +123,7 @@ TYPED_TEST(EmulatedCudaBackward, LeavesTheStatesGradientWithoutTokens) {
 
 TYPED_TEST(EmulatedCudaBackward, HasTheSameBitsInOtherOrdersOfThreadsAndWithLateCopies) {
   auto spec = this->spec();
-  spec.lengths = {70, 3};
+  spec.lengths = {70, 3}, spec.HV = 2;
   const fla::cases::BackwardCase<TypeParam> call(spec);
   const auto expected = fla::cases::named_gradients(run(call.args));
   for (const Schedule& schedule : {Schedule{.order = Schedule::Order::backwards, .late_copies = true},

@@ -14,8 +14,9 @@ struct ChunkOfBlock {
   int head, count = 0;
   std::int64_t place, n, batch, first;
 
-  __device__ ChunkOfBlock(const RecurrenceCall& call, int heads, std::int64_t first_place = 0)
-      : head(static_cast<int>(blockIdx.x % heads)), place(first_place + blockIdx.x / heads) {
+  __device__ ChunkOfBlock(const RecurrenceCall& call, int heads, std::int64_t first_place = 0,
+                          unsigned block = blockIdx.x)
+      : head(static_cast<int>(block % heads)), place(first_place + block / heads) {
     n = sequence_at<C>(call, place);
     const Sequence sequence = sequence_of(call, n);
     const std::int64_t chunk = place - chunk_place<C>(call, sequence, n, 0);

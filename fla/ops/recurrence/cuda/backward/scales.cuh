@@ -39,7 +39,7 @@ __device__ float largest_of_state(const RecurrenceCall& call, const States& stat
                                   int head) {
   float most = 0;
   if (!states.data) return most;
-#pragma unroll 4
+#pragma unroll 16  // loads on their way at once
   for (int i = threadIdx.x; i < call.K * call.V; i += threads)
     see(most, load(states.data, states.dtype,
                    states.offset(n, head) + i / call.V * states.key + i % call.V * states.value));
