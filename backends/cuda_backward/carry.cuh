@@ -39,6 +39,7 @@ struct CarryMemory {
     float factors[2][kHead];           ///< ChunkMemory's
   } stages[kCarryStages];
   SplitTile<kCarryValues> S[2];  ///< for the workspace
+  Arrival arrivals[kCarryStages];
 };
 
 /// A or B of a stage.
@@ -142,25 +143,34 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       const ChunkMemory& from = memory_of(i);
       auto& Kh = part<kBack>(stage.A, stage.B);
       auto& keys = part<!kBack>(stage.A, stage.B);
-      copy_tile<kHalf>(from.Kh, Kh, kHead, thread);
-      if constexpr (by_channel)
-        copy_tile<kHalf>(from.Kt, keys, kHead, thread);
-      else
-        copy_tile<kHalf>(keys_of(i), keys, kTokens, thread);
-      if constexpr (kBack) copy_tile<kHalf>(from.Qh, stage.Q, kHead, thread);
+      if (thread == 0) {
+        Arrival& arrival = memory.arrivals[i % kCarryStages];
+        arrival.expect((kBack ? 3 : 2) * sizeof(KeyTile) + sizeof(stage.factors));
+        copy_bulk(from.Kh, Kh, arrival);
+        if constexpr (by_channel)
+          copy_bulk(from.Kt, keys, arrival);
+        else
+          copy_bulk(keys_of(i), keys, arrival);
+        if constexpr (kBack) copy_bulk(from.Qh, stage.Q, arrival);
+        copy_bulk(from.factors, stage.factors, arrival);
+      }
       const std::int64_t t0 = sequence.begin + std::int64_t{chunk_of(i)} * kTokens;
       copy_input<kHalf, kCarryValues>(
           rows, head, block_value, kCarryValues,
           {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows,
           thread);
-      if (thread < 2 * kHead / 4)
-        __pipeline_memcpy_async(stage.factors[0] + 4 * thread, from.factors[0] + 4 * thread, 16);
     }
     __pipeline_commit();
   };
   const float factor = kBack ? scale.down * call.scale : scale.down;
 
-  if (!carries) copy(0), copy(1);
+  if (!carries) {
+    if (thread == 0) {
+#pragma unroll
+      for (Arrival& arrival : memory.arrivals) arrival.begin();
+    }
+    copy(0), copy(1);
+  }
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     const auto& stage = memory.stages[i % kCarryStages];
@@ -180,7 +190,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
       }
     } else {
       __pipeline_wait_prior(1);
-      show_to_products();
+      if (thread == 0) memory.arrivals[i % kCarryStages].wait(i / kCarryStages);
     }
     __syncthreads();
     if (!carries) {

@@ -77,6 +77,7 @@ struct GradientMemory {
   };
   PlainRows raw_gates;
   KeyNorms norms;
+  Arrival arrival;  ///< of S, dS, M, N and T
   alignas(8) float beta[kTokens];
   float beta_slopes[kTokens];    ///< what gradients of beta are multiplied by
   float beta_pairs[2][kTokens];  ///< N_i U dY_i, over halves of the pairs
@@ -692,14 +693,18 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   }
   const int head = chunk.head;
   const TokenRange range = chunk.range();
-  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
   const Largest largest(call, workspace, chunk.n, head);
+  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
   HalfKeys<inputs> keys(call, head, range, memory.keys, memory.raw_gates, memory.gates, memory.norms, [&] {
-    copy_tile<kGradientThreads>(own.S, memory.S, call.V);
-    copy_tile<kGradientThreads>(own.dS, memory.dS, call.V);
-    copy_tile<kGradientThreads>(own.M, memory.M);
-    copy_tile<kGradientThreads>(own.N, memory.N);
-    copy_tile<kGradientThreads>(own.T, memory.T);
+    if (threadIdx.x == 0) {
+      memory.arrival.begin();
+      memory.arrival.expect(2 * state_bytes(call.V) + 3 * sizeof(PairTile));
+      copy_bulk(own.S, memory.S, call.V, memory.arrival);
+      copy_bulk(own.dS, memory.dS, call.V, memory.arrival);
+      copy_bulk(own.M, memory.M, memory.arrival);
+      copy_bulk(own.N, memory.N, memory.arrival);
+      copy_bulk(own.T, memory.T, memory.arrival);
+    }
     copy_input<kGradientThreads>(call.v, head, 0, call.V, range, memory.V);
     copy_input<kGradientThreads>(back.do_, head, 0, call.V, range, memory.E);
   });
@@ -713,6 +718,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   const Scales scales(largest);
   if (threadIdx.x == 0) memory.up = scales.up();
   __pipeline_wait_prior(0);
+  memory.arrival.wait(0);
   if (call.V < kHead) {  // carry has not written these
     clear_rows<kGradientThreads>(memory.S, call.V);
     clear_rows<kGradientThreads>(memory.dS, call.V);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/cuda_backward/bulk.cuh"
 #include "fla/ops/common/cuda/copies.cuh"
 #include "fla/ops/common/cuda/instructions.cuh"
 #include "fla/ops/common/cuda/mma.cuh"
@@ -260,6 +261,20 @@ __device__ void copy_tile(const SplitTile<rows>& from, SplitTile<rows>& to, int 
                           int thread = threadIdx.x) {
   copy_tile<threads>(from.halves[0], to.halves[0], count, thread);
   copy_tile<threads>(from.halves[1], to.halves[1], count, thread);
+}
+/// Whole tiles, by one thread.
+template <class T>
+__device__ void copy_bulk(const T& from, T& to, Arrival& arrival) {
+  cuda::copy_bulk(&to, &from, sizeof(T), arrival);
+}
+/// A state's first `rows`; their bytes.
+__device__ inline std::uint32_t state_bytes(int rows) {
+  return static_cast<std::uint32_t>(2 * rows * StateTile::kRow * 2);
+}
+__device__ inline void copy_bulk(const StateTile& from, StateTile& to, int rows, Arrival& arrival) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    cuda::copy_bulk(to.halves[half].at, from.halves[half].at, state_bytes(rows) / 2, arrival);
 }
 /// Zeros from row `first` on.
 template <int threads, int rows, int columns>

@@ -74,6 +74,7 @@ struct alignas(1024) TokenGradientMemory {
   float by_token[3][kTokens];  ///< over all channels
   float whole[kHead / 16];     ///< the part of dg that all tokens share, by warps
   bool last;                   ///< of the heads that share keys
+  Arrival arrival;             ///< of k, S, T and M; of S; of q
 };
 static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
 
@@ -89,15 +90,6 @@ struct StatePieces {
   template <class State>
   __device__ static auto& half(State& state, int i) {
     return state.halves[i / (kCount / 2)];
-  }
-  __device__ void copy(const StateTile& from, StateTile& to) const {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if (there(i))
-        __pipeline_memcpy_async(half(to, i).at + at(i), half(from, i).at + at(i), 16);
-      else
-        *reinterpret_cast<uint4*>(half(to, i).at + at(i)) = {0, 0, 0, 0};
-    }
   }
   __device__ void load(const StateTile& from, uint4 (&to)[kCount]) const {
 #pragma unroll
@@ -264,19 +256,22 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   const TokenRange range = chunk.range();
   const TokenGate gate(call, head, range);  // the first loads: the sums are needed soonest
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
+  const Largest largest(call, workspace, chunk.n, head);
+  const KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + head / call.group];
+  if (threadIdx.x == 0) {
+    memory.arrival.begin();
+    memory.arrival.expect(sizeof(SplitRows) + sizeof(KeyNorms) + 2 * sizeof(PairTile) + state_bytes(call.V));
+    copy_bulk(keys.k, memory.k, memory.arrival);
+    copy_bulk(own.S, memory.state, call.V, memory.arrival);
+    copy_bulk(own.T, memory.T, memory.arrival);
+    copy_bulk(own.M, memory.M, memory.arrival);
+    copy_bulk(keys.norms, memory.norms, memory.arrival);
+  }
   copy_input<kBlockThreads>(back.do_, head, 0, call.V, range, memory.E);
   copy_input<kBlockThreads>(call.v, head, 0, call.V, range, memory.V);
-  const KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + head / call.group];
-  copy_tile<kBlockThreads>(keys.k, memory.k);
-  if (const int i = static_cast<int>(threadIdx.x) * 4; i < 2 * kTokens)
-    __pipeline_memcpy_async(memory.norms[0] + i, keys.norms[0] + i, 16);
   __pipeline_commit();
-  const Largest largest(call, workspace, chunk.n, head);
+  clear_rows<kBlockThreads>(memory.state, call.V);
   const StatePieces pieces{call.V};
-  pieces.copy(own.S, memory.state);
-  copy_tile<kBlockThreads>(own.T, memory.T);
-  copy_tile<kBlockThreads>(own.M, memory.M);
-  __pipeline_commit();
   uint4 next[StatePieces::kCount];  // dS', on its way while Z is made
   pieces.load(own.dS, next);
   if (const int t = threadIdx.x; t < kTokens) {
@@ -293,7 +288,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   if (threadIdx.x == 0)
     memory.kept = {
         .up = scales.up(), .gradients_up = scales.gradients.up, .rate = gate.rate, .bias = gate.bias};
-  __pipeline_wait_prior(1);
+  __pipeline_wait_prior(0);
   with_own_pieces(memory.E, [&](int, uint4& words) {
     const float factor = scales.gradients.down * call.scale;
     change_words(words, [&](std::uint32_t word) {
@@ -301,7 +296,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       return pack_f16(factor * x.x, factor * x.y);
     });
   });
-  __pipeline_wait_prior(0);
+  memory.arrival.wait(0);
   show_to_products();
   __syncthreads();
 
@@ -374,10 +369,12 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   begin_all<false>(W, kHead, state_of_channels, [&](int v) { return operand<true>(memory.U).from(v); });
   end_all(W);
   __syncthreads();  // dS' has been read, dY is there
-  pieces.copy(own.S, memory.state);
-  __pipeline_commit();
+  if (threadIdx.x == 0) {
+    memory.arrival.expect(state_bytes(call.V));
+    copy_bulk(own.S, memory.state, call.V, memory.arrival);
+  }
   token_pair_gradients(memory, N);
-  __pipeline_wait_prior(0);
+  memory.arrival.wait(1);
   show_to_products();
   __syncthreads();
   forget(row);
@@ -412,16 +409,17 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     for (int i = 0; i < 4; ++i) dk[n][i] += W[n][i];
   }
   __syncthreads();  // dY has been read
-  copy_tile<kBlockThreads>(keys.q, memory.q);
-  __pipeline_commit();
+  if (threadIdx.x == 0) {
+    memory.arrival.expect(sizeof(SplitRows));
+    copy_bulk(keys.q, memory.q, memory.arrival);
+  }
   forget(row);
   begin_all<false>(dq, kHead, state_of_channels,
                    [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); });
   end_all(dq);
   scale_tokens(dq, memory.front);
   begin_all<true>(dq, kTokens, k_of_channels, earlier(memory.dM));
-  __pipeline_wait_prior(0);
-  show_to_products();
+  memory.arrival.wait(2);
   end_all(dq);
   __syncthreads();
   begin_all<true>(

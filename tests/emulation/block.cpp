@@ -23,7 +23,7 @@ struct Copy {
   std::vector<std::byte> bytes;
 };
 
-enum class State : std::uint8_t { ready, in_warp, at_barrier, done };
+enum class State : std::uint8_t { ready, looks_again, in_warp, at_barrier, done };
 
 struct Thread {
   Stack stack;
@@ -117,6 +117,9 @@ void run_block(int count) {
     }
     if (all_are(0, count, State::at_barrier)) release(0, count);
     release_warps();
+    for (int i = 0; i < count; ++i) {
+      if (thread_at(i).state == State::looks_again) thread_at(i).state = State::ready;
+    }
     if (moved) continue;
     std::fprintf(
         stderr,
@@ -142,6 +145,10 @@ void run_grid(std::int64_t blocks, int count, std::span<unsigned char> shared,
 int thread_count() { return running; }
 
 void barrier() { wait_in(State::at_barrier); }
+
+void let_others_run() { wait_in(State::looks_again); }
+
+bool copies_are_late() { return schedule.late_copies; }
 
 std::uint64_t& posted(int thread) { return thread_at(thread).posted; }
 

@@ -58,6 +58,11 @@ class WarpExchange {
   int first_, slot_;
 };
 
+/// For threads that look again and again.
+void let_others_run();
+
+bool copies_are_late();
+
 /// cp.async: a copy of this thread, the end of a group of them, and waiting for all but the last groups.
 void copy(void* to, const void* from, std::size_t bytes);
 void end_group();

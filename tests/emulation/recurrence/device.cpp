@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <vector>
 
 alignas(1024) constinit thread_local char fla::cuda::shared[kSharedBytes];
 namespace fla::cuda_backward {  // whose kernels declare it in their own namespace
@@ -18,6 +20,44 @@ void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
 }
 
 namespace fla::cuda {
+namespace {
+
+struct BulkCopy {
+  Arrival* arrival;
+  void* to;
+  std::vector<std::byte> bytes;
+};
+std::vector<BulkCopy> late_copies;
+
+void arrive(void* to, const void* from, std::size_t bytes, Arrival& arrival) {
+  std::memcpy(to, from, bytes);
+  arrival.missing -= static_cast<std::int32_t>(bytes);
+  if (arrival.missing == 0) ++arrival.round;
+}
+
+}  // namespace
+
+void copy_bulk(void* to, const void* from, std::uint32_t bytes, Arrival& arrival) {
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0 ||
+      bytes % 16 != 0) {
+    std::fprintf(stderr, "a bulk copy of %u bytes is not aligned\n", bytes);
+    std::abort();
+  }
+  if (!emulation::block::copies_are_late()) return arrive(to, from, bytes, arrival);
+  const auto* const data = static_cast<const std::byte*>(from);
+  late_copies.push_back({&arrival, to, {data, data + bytes}});
+}
+
+void Arrival::wait(int of_round) {
+  for (; round <= of_round; emulation::block::let_others_run()) {
+    std::erase_if(late_copies, [&](const BulkCopy& copy) {
+      if (copy.arrival != this) return false;
+      arrive(copy.to, copy.bytes.data(), copy.bytes.size(), *this);
+      return true;
+    });
+    if (round > of_round) return;
+  }
+}
 
 dim3 grid_size;
 

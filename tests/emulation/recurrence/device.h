@@ -13,8 +13,8 @@
 #include "tests/emulation/block.h"
 
 /// What the original kernels use of CUDA, for a C++ compiler: this file is there in the place of the
-/// toolkit's headers, of launch.cuh, instructions.cuh and wgmma.cuh. Only what the kernels need: another
-/// kernel may need more.
+/// toolkit's headers, of launch.cuh, instructions.cuh, wgmma.cuh and bulk.cuh. Only what the kernels need:
+/// another kernel may need more.
 
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __device__
@@ -206,6 +206,17 @@ void add_product(float (&d)[tiles][4], Operand<a_rows_are_k> a, Operand<b_rows_a
   left_numbers(a_rows_are_k, a.at, numbers);
   add_product<add>(d, numbers, b);
 }
+
+// ---- bulk.cuh
+
+struct alignas(8) Arrival {
+  std::int32_t missing, round;  ///< bytes of the round that is on its way
+
+  void begin() { missing = round = 0; }
+  void expect(std::uint32_t bytes) { missing += static_cast<std::int32_t>(bytes); }
+  void wait(int of_round);
+};
+void copy_bulk(void* to, const void* from, std::uint32_t bytes, Arrival& arrival);
 
 inline constexpr std::size_t kSharedBytes = 227 * 1024;  ///< of a block on sm_90
 extern constinit thread_local char shared[];             ///< as the kernels call it
