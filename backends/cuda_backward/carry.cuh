@@ -18,7 +18,8 @@
 ///     3       S^T [16 x 128 channels]
 ///
 /// The others copy: the operators of two chunks to come, and the state of the chunk that is worked on. Where
-/// gates have a number a token, k is there instead of K~, and tokens' decays multiply Y.
+/// gates have a number a token, k is there instead of K~, tokens' decays multiply Y, and forward Y, which is
+/// Z then, goes to the workspace too.
 namespace fla::cuda_backward {
 
 enum class Direction { forward, back };
@@ -277,6 +278,11 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
         return operand<false>(stage.B).from(t, c);
     });
     end_products();
+    if constexpr (!kBack && !by_channel) {
+#pragma unroll
+      for (int t = 0; t < kTokens / 16; ++t)
+        memory_of(i).Z[(block_value + row) / 16][t][threadIdx.x % 32] = Y[t];
+    }
     wait_for_products<0>();
     change.keep(), keep(Y);
     if constexpr (kBack) keep(given);

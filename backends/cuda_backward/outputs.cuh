@@ -131,14 +131,15 @@ __device__ void add_group(const BackwardCall& back, const BackwardMemory& worksp
   constexpr int kPieces = kHead / 8, kStep = threads / kPieces, kEach = kTokens / kStep;
   const RecurrenceCall& call = back.call;
   const int key_head = chunk.head / call.group;
-  __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0) {  // one fence for all: those before the barrier, and those after the next
+    __threadfence();
     last = atomicAdd(workspace.done + chunk.place * (call.HV / call.group) + key_head, 1u) + 1 ==
            static_cast<unsigned>(call.group);
+    __threadfence();
+  }
   __syncthreads();
   if (!last) return;
-  __threadfence();
   const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
 #pragma unroll 1
   for (const KeyPart which : {KeyPart::dq, KeyPart::dk}) {

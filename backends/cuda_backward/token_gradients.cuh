@@ -7,9 +7,9 @@
 /// factors of tokens and of pairs, so q and k need nothing but their norms to be operands, and what a block
 /// holds at a time is little enough for two of them in an SM: while one waits the other one works.
 ///
-///     state      S               dS'                   S
-///     rows       k, V, E         U, dY, M, T           k, q, dM, dN
-///     makes      Z U             dU dY W, dM dN        dk dq
+///     state      dS'                     S
+///     rows       Z, k, E, M, T, U, dY    k, q, dM, dN
+///     makes      U dU dY W, dM dN        dk dq
 ///
 /// A warp has 16 values, later 16 channels, of all tokens. W = dS'^T U is the part of dk that comes through
 /// the state that the chunk leaves.
@@ -33,7 +33,6 @@ struct alignas(1024) TokenGradientMemory {
     KeyTile dq;  ///< as it is stored
   };
   union {
-    SplitRows V;
     KeyTile U;
     struct {
       PairTile dM, dN;
@@ -74,7 +73,7 @@ struct alignas(1024) TokenGradientMemory {
   float by_token[3][kTokens];  ///< over all channels
   float whole[kHead / 16];     ///< the part of dg that all tokens share, by warps
   bool last;                   ///< of the heads that share keys
-  Arrival arrival;             ///< of k, S, T and M; of S; of q
+  Arrival arrival;             ///< of k, dS', T and M; of S; of q
 };
 static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
 
@@ -96,8 +95,8 @@ struct StatePieces {
     for (int i = 0; i < kCount; ++i)
       to[i] = there(i) ? *reinterpret_cast<const uint4*>(half(from, i).at + at(i)) : uint4{0, 0, 0, 0};
   }
-  /// Puts the next state in the place of this one; the thread's part of the sum of their products.
-  __device__ float exchange(StateTile& state, const uint4 (&next)[kCount]) const {
+  /// The thread's part of the sum of two states' products.
+  __device__ float products(const StateTile& state, const uint4 (&other)[kCount]) const {
     float sum = 0;
     const auto add = [&](std::uint32_t a, std::uint32_t b) {
       const float2 x = unpack_f16(a), y = unpack_f16(b);
@@ -105,13 +104,18 @@ struct StatePieces {
     };
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      uint4& words = *reinterpret_cast<uint4*>(half(state, i).at + at(i));
-      add(words.x, next[i].x), add(words.y, next[i].y), add(words.z, next[i].z), add(words.w, next[i].w);
-      words = next[i];
+      const uint4 words = *reinterpret_cast<const uint4*>(half(state, i).at + at(i));
+      add(words.x, other[i].x), add(words.y, other[i].y), add(words.z, other[i].z), add(words.w, other[i].w);
     }
     return sum;
   }
 };
+
+/// The word of tile n and rows g + 8 r of a slice that is a left operand.
+__device__ inline std::uint32_t word_of(const uint4 (&slice)[kTokens / 16], int n, int r) {
+  const uint4& words = slice[n / 2];
+  return n % 2 ? (r ? words.w : words.z) : (r ? words.y : words.x);
+}
 
 /// The warp's part of x^T dx, for every token.
 __device__ inline void put_products(const SplitRows& rows, int channel, const Slice<kTokenTiles>& dx,
@@ -262,18 +266,22 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     memory.arrival.begin();
     memory.arrival.expect(sizeof(SplitRows) + sizeof(KeyNorms) + 2 * sizeof(PairTile) + state_bytes(call.V));
     copy_bulk(keys.k, memory.k, memory.arrival);
-    copy_bulk(own.S, memory.state, call.V, memory.arrival);
+    copy_bulk(own.dS, memory.state, call.V, memory.arrival);
     copy_bulk(own.T, memory.T, memory.arrival);
     copy_bulk(own.M, memory.M, memory.arrival);
     copy_bulk(keys.norms, memory.norms, memory.arrival);
   }
   copy_input<kBlockThreads>(back.do_, head, 0, call.V, range, memory.E);
-  copy_input<kBlockThreads>(call.v, head, 0, call.V, range, memory.V);
   __pipeline_commit();
   clear_rows<kBlockThreads>(memory.state, call.V);
+  const int half = warpgroup(), warp = threadIdx.x / 32;
+  std::uint32_t row = 16 * warp;
   const StatePieces pieces{call.V};
-  uint4 next[StatePieces::kCount];  // dS', on its way while Z is made
-  pieces.load(own.dS, next);
+  uint4 S[StatePieces::kCount], Z[kTokens / 16];  // on their way
+  pieces.load(own.S, S);
+#pragma unroll
+  for (int t = 0; t < kTokens / 16; ++t)
+    Z[t] = row < call.V ? own.Z[warp][t][threadIdx.x % 32] : uint4{0, 0, 0, 0};
   if (const int t = threadIdx.x; t < kTokens) {
     memory.raw_gates[t] = gate.raw, memory.gates[t] = gate.sum(call);
   }
@@ -301,34 +309,25 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   __syncthreads();
 
   // By values: the warp's 16 of the warpgroup's 64. A state's rows are values, its halves are channels.
-  const int half = warpgroup(), warp = threadIdx.x / 32;
-  std::uint32_t row = 16 * warp;
   const auto state_of_values = [&](int c) {
     return operand<false>(memory.state.halves[c / 64]).from(c % 64, 64 * half);
   };
   const auto k_of_tokens = [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); };
-  Packed<kTokenTiles> Z;
-  float whole;
+  float whole = pieces.products(memory.state, S) * memory.front[kTokens - 1];
+  end_step();
   {
-    Slice<kTokenTiles> z, u;
-    begin_all<false>(z, kHead, state_of_values, k_of_tokens);
-    end_all(z);
-    __syncthreads();  // S has been read
-    whole = pieces.exchange(memory.state, next) * memory.front[kTokens - 1];
-    end_step();
-    with_columns(memory.V, row, [&](int n, int r, std::uint32_t word) {
-      const float2 v = unpack(word, dtype_of<inputs>(call.v)), front = pair_of_tokens(memory.front, n);
-      z[n][2 * r] = scales.values.down * v.x - front.x * z[n][2 * r];
-      z[n][2 * r + 1] = scales.values.down * v.y - front.y * z[n][2 * r + 1];
-    });
-    Z = packed(z);
-    __syncthreads();  // V has been read
-    scale_tokens(z, memory.beta);
-    make_products(u, packed(z), operand<false>(memory.T));
+    Packed<kTokenTiles> z;
+#pragma unroll
+    for (int n = 0; n < kTokenTiles; ++n) {
+      const float2 beta = pair_of_tokens(memory.beta, n);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) z.at[n][r] = multiply_f16(word_of(Z, n, r), pack_f16(beta.x, beta.y));
+    }
+    Slice<kTokenTiles> u;
+    make_products(u, z, operand<false>(memory.T));
     put(packed(u), memory.U, row);
   }
   show_to_products();
-  __syncthreads();
   {
     Slice<kTokenTiles> du, dY;
     begin_all<false>(du, kHead, state_of_values, k_of_tokens);
@@ -344,12 +343,12 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float2 own_Z = unpack_f16(Z.at[n][r]);
+        const float2 own_Z = unpack_f16(word_of(Z, n, r));
         sums[2 * n] += dY[n][2 * r] * own_Z.x, sums[2 * n + 1] += dY[n][2 * r + 1] * own_Z.y;
       }
     }
     put_token_sums(sums, memory.beta_sums[warp]);
-    __syncthreads();  // M has been read
+    __syncthreads();  // M has been read, U is there
     put(packed(dY), memory.dY, row);
   }
   show_to_products();

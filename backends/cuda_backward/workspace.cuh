@@ -24,9 +24,13 @@
 ///     add_parts                dA_log and ddt_bias
 namespace fla::cuda_backward {
 
-/// What a chunk and value head has in the workspace. Gates of a number a token leave Kt empty.
+/// What a chunk and value head has in the workspace.
 struct ChunkMemory {
-  KeyTile Kt;  ///< K~ / first; afterwards dq, tokens x channels, where key heads are shared
+  union {
+    KeyTile Kt;  ///< K~ / first; afterwards dq, tokens x channels, where key heads are shared
+    /// Where gates have a number a token: Z as left operands of warps, of 16 values and 16 tokens each.
+    uint4 Z[kHead / 16][kTokens / 16][32];
+  };
   KeyTile Qh;  ///< Q^ / first; afterwards dk
   KeyTile Kh;  ///< K^
   PairTile M, N, T;
