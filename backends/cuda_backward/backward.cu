@@ -16,8 +16,12 @@ namespace {
 /// The launches of one call, one after another; none after one that failed.
 class Launches {
  public:
-  Launches(const BackwardCall& back, char* memory, cudaStream_t stream)
-      : back_(back), call_(back.call), memory_(call_, memory), stream_(stream) {}
+  Launches(const BackwardCall& back, char* memory, int multiprocessors, cudaStream_t stream)
+      : back_(back),
+        call_(back.call),
+        memory_(call_, memory),
+        multiprocessors_(multiprocessors),
+        stream_(stream) {}
 
   cudaError_t run() { return call_.gate_kind == GateKind::channel ? run<true>() : run<false>(); }
 
@@ -29,24 +33,39 @@ class Launches {
   }
   template <bool by_channel, Inputs inputs>
   cudaError_t run() {
-    const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV;
+    const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV, states = 2 * heads;
     launch<clear<kBlockThreads>>((memory_.counters + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
                                  memory_.largest, memory_.counters);
     if constexpr (by_channel)
-      launch<prepare<inputs>, sizeof(PrepareMemory)>(chunks + heads, kBlockThreads, back_, memory_);
+      launch<prepare<inputs>, sizeof(PrepareMemory)>(states + chunks, kBlockThreads, back_, memory_);
     else
-      launch<token_prepare<inputs>, sizeof(TokenPrepareMemory)>(chunks + heads, kBlockThreads, back_,
+      launch<token_prepare<inputs>, sizeof(TokenPrepareMemory)>(states + chunks, kBlockThreads, back_,
                                                                 memory_);
-    launch<carry<by_channel>, sizeof(CarryMemory<Direction::back, by_channel>)>(
-        2 * heads * (call_.V / kCarryValues), kCarryThreads, back_, memory_);
+    const CarryBlocks blocks(call_);
+    for (const bool second : {false, true})
+      launch<carry<by_channel>, sizeof(CarryMemory<Direction::back, by_channel>)>(
+          second ? blocks.second() : blocks.first(), kCarryThreads, back_, memory_, blocks, second);
     if constexpr (by_channel)
       launch<gradients<inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     else
-      launch<token_gradients<inputs>, sizeof(TokenGradientMemory)>(chunks, kBlockThreads, back_, memory_);
+      launch<token_gradients<inputs>, sizeof(TokenGradientMemory)>(chunks / heads_of_block(), kBlockThreads,
+                                                                   back_, memory_, heads_of_block());
     if (back_.dA_log.data || back_.ddt_bias.data)
       launch<add_parts<kHead>>(call_.HV, kSumThreads, back_, memory_.chunks->factors[0],
                                sizeof(ChunkMemory) / sizeof(float), nullptr, memory_.places, true, true);
     return error_;
+  }
+
+  /// How many heads of those that share keys a block of token_gradients has: all of them, unless
+  /// multiprocessors would be idle meanwhile.
+  int heads_of_block() const {
+    constexpr double kAlone =
+        1.3;  // times as long as a head beside others: it counts, and fetches nothing ahead
+    const auto rounds = [&](int heads) {
+      const std::int64_t at_once = 2 * std::int64_t{multiprocessors_};
+      return static_cast<double>((memory_.places * call_.HV / heads + at_once - 1) / at_once);
+    };
+    return rounds(call_.group) * call_.group <= rounds(1) * kAlone ? call_.group : 1;
   }
 
   template <auto kernel, int shared_bytes = 0, class... Arguments>
@@ -58,6 +77,7 @@ class Launches {
   const BackwardCall& back_;
   const RecurrenceCall& call_;
   BackwardMemory memory_;
+  int multiprocessors_;
   cudaStream_t stream_;
   cudaError_t error_ = cudaSuccess;
 };
@@ -68,11 +88,12 @@ std::size_t workspace_bytes(const BackwardCall& back) {
   return index_workspace(back.call) + BackwardMemory(back.call, nullptr).bytes;
 }
 
-cudaError_t launch(const BackwardCall& given, void* workspace, cudaStream_t stream) {
+cudaError_t launch(const BackwardCall& given, void* workspace, int multiprocessors, cudaStream_t stream) {
   BackwardCall back = given;
   if (const cudaError_t error = place_host_indices(back.call, workspace, stream); error != cudaSuccess)
     return error;
-  return Launches(back, static_cast<char*>(workspace) + index_workspace(given.call), stream).run();
+  return Launches(back, static_cast<char*>(workspace) + index_workspace(given.call), multiprocessors, stream)
+      .run();
 }
 
 }  // namespace fla::cuda_backward

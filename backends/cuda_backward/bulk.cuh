@@ -47,4 +47,10 @@ __device__ inline void copy_bulk(void* to, const void* from, std::uint32_t bytes
       : "memory");
 }
 
+/// A barrier of a block's threads, which may come to it in different places.
+template <int threads>
+__device__ void meet() {
+  asm volatile("barrier.sync 1, %0;" ::"n"(threads) : "memory");
+}
+
 }  // namespace fla::cuda

@@ -24,7 +24,24 @@ namespace fla::cuda_backward {
 
 enum class Direction { forward, back };
 
-inline constexpr int kCarryThreads = 256, kCarryValues = 64, kCarryStages = 3;
+inline constexpr int kCarryStages = 3;
+
+/// What a block begins with (segments.cuh).
+enum class Begin {
+  given,     ///< the sequence's first state
+  zero,      ///< for R
+  identity,  ///< for P: it has channels in the place of values
+  composed,  ///< what the segments before have left
+};
+struct CarryTask {
+  Begin begin;
+  std::int64_t n;
+  int head, value;  ///< the first of the block's
+  int turn;         ///< of the segments in the order of travel
+
+  /// Those of chunks.
+  __device__ bool keeps_states() const { return begin == Begin::given || begin == Begin::composed; }
+};
 
 struct Empty {};
 
@@ -38,9 +55,16 @@ struct CarryMemory {
     std::conditional_t<kBack, KeyTile, Empty> Q;
     Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
     float factors[2][kHead];           ///< ChunkMemory's
-  } stages[kCarryStages];
+  };
+  union {
+    Stage stages[kCarryStages];
+    struct {
+      Stage others[kCarryStages - 1];
+      StateTile P;  ///< of a segment, before the last stage is in use
+    };
+  };
   SplitTile<kCarryValues> S[2];  ///< for the workspace
-  Arrival arrivals[kCarryStages];
+  Arrival arrivals[kCarryStages], of_P;
 };
 
 /// A or B of a stage.
@@ -99,114 +123,332 @@ __device__ inline std::int64_t longest_first(const RecurrenceCall& call, std::in
   return chosen;
 }
 
-template <Direction direction, bool by_channel>
-__device__ void carry_block(const BackwardCall& back, const BackwardMemory& workspace, unsigned block,
-                            CarryMemory<direction, by_channel>& memory) {
-  constexpr bool kBack = direction == Direction::back;
-  constexpr int kTiles = kHead / 8;
-  const RecurrenceCall& call = back.call;
-  const int blocks = call.V / kCarryValues;
-  const int block_value = static_cast<int>(block) % blocks * kCarryValues;
-  const int head = static_cast<int>(block / blocks % call.HV);
-  const std::int64_t n = longest_first(call, block / blocks / call.HV);
-  const Sequence sequence = sequence_of(call, n);
-  const int count = static_cast<int>((sequence.end - sequence.begin + kTokens - 1) / kTokens);
-  const std::int64_t first_place = chunk_place<kTokens>(call, sequence, n, 0);
-  const Scales scales(call, workspace, n, head);
-  const Scale scale = kBack ? scales.gradients : scales.values;
-  constexpr int kHalf = kCarryThreads / 2;  // of the block
-  const bool carries = threadIdx.x < kHalf;
-  const int thread = static_cast<int>(threadIdx.x) % kHalf;
-  const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4, row = thread / 32 * 16;
-
-  Slice<kTiles> s = {};
-  const auto key = [&](int i) { return i / 4 * 8 + 2 * p + i % 2; };
-  const auto value = [&](int i) { return block_value + row + g + i % 4 / 2 * 8; };
-  const auto in_state = [&](int i) { return key(i) < call.K; };
-  if (carries) {
-    float elements[4 * kTiles];
-    load_state(kBack ? back.dht : call.initial_state, n, head, key, value, in_state, elements);
-#pragma unroll
-    for (int i = 0; i < 4 * kTiles; ++i) s[i / 4][i % 4] = scale.down * elements[i];
+/// Of the sequences that are cut the one with this number, or -1. All lanes of a warp call this.
+__device__ inline std::int64_t cut_sequence(const RecurrenceCall& call, std::int64_t number) {
+  if (!call.cu_seqlens.data) return number;
+  for (std::int64_t n0 = 0; n0 < call.N; n0 += 32) {
+    const std::int64_t n = n0 + threadIdx.x % 32;
+    bool cut = false;
+    if (n < call.N) {
+      const Sequence sequence = sequence_of(call, n);
+      cut = sequence.end - sequence.begin > (3 * kLeastSegment - 1) * kTokens;
+    }
+    const unsigned all = __ballot_sync(~0u, cut);
+    for (int lane = 0; lane < 32; ++lane)
+      if ((all >> lane & 1) && number-- == 0) return n0 + lane;
   }
+  return -1;
+}
 
-  const auto chunk_of = [&](int i) { return kBack ? count - 1 - i : i; };
-  const auto memory_of = [&](int i) -> ChunkMemory& {
-    return workspace.chunks[(first_place + chunk_of(i)) * call.HV + head];
-  };
-  const auto keys_of = [&](int i) -> const SplitRows& {
-    return workspace.keys[(first_place + chunk_of(i)) * (call.HV / call.group) + head / call.group].k;
-  };
-  const Rows& rows = kBack ? back.do_ : call.v;
-  const auto copy = [&](int i) {
-    if (i < count) {
-      auto& stage = memory.stages[i % kCarryStages];
-      const ChunkMemory& from = memory_of(i);
-      auto& Kh = part<kBack>(stage.A, stage.B);
-      auto& keys = part<!kBack>(stage.A, stage.B);
-      if (thread == 0) {
-        Arrival& arrival = memory.arrivals[i % kCarryStages];
-        arrival.expect((kBack ? 3 : 2) * sizeof(KeyTile) + sizeof(stage.factors));
-        copy_bulk(from.Kh, Kh, arrival);
-        if constexpr (by_channel)
-          copy_bulk(from.Kt, keys, arrival);
-        else
-          copy_bulk(keys_of(i), keys, arrival);
-        if constexpr (kBack) copy_bulk(from.Qh, stage.Q, arrival);
-        copy_bulk(from.factors, stage.factors, arrival);
+/// S <- P S, or P^T S back, of the warp's 16 values: S in f16 and what that leaves of it.
+template <Direction direction>
+__device__ void go_through(const StateTile& P, Slice<kHead / 8>& s) {
+  constexpr int kSteps = kHead / 16;
+  uint4 parts[2 * kSteps];
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    Packed<2> high, low;
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float* const x = s[2 * step + m] + 2 * r;
+        high.at[m][r] = pack_finite_f16(x[0], x[1]);
+        const float2 rounded = unpack_f16(high.at[m][r]);
+        low.at[m][r] = pack_finite_f16(x[0] - rounded.x, x[1] - rounded.y);
       }
-      const std::int64_t t0 = sequence.begin + std::int64_t{chunk_of(i)} * kTokens;
-      copy_input<kHalf, kCarryValues>(
-          rows, head, block_value, kCarryValues,
-          {sequence.batch, t0, static_cast<int>(min(sequence.end - t0, std::int64_t{kTokens}))}, stage.rows,
-          thread);
     }
-    __pipeline_commit();
-  };
-  const float factor = kBack ? scale.down * call.scale : scale.down;
-
-  if (!carries) {
-    if (thread == 0) {
-#pragma unroll
-      for (Arrival& arrival : memory.arrivals) arrival.begin();
-    }
-    copy(0), copy(1);
+    parts[step] = high.left(0), parts[kSteps + step] = low.left(0);
   }
+  Fragment sums[2][kHead / 16];
+  const auto right = [&](int k, int half) {
+    if constexpr (direction == Direction::back)
+      return operand<false>(P.halves[k / 64]).from(k % 64, 64 * half);
+    else
+      return operand<true>(P.halves[half]).from(k);
+  };
+  keep(parts);
+#pragma unroll
+  for (auto& sum : sums) keep(sum);
+  begin_products();
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    add_product<false>(sums[half], parts[0], right(0, half));
+#pragma unroll
+    for (int i = 1; i < 2 * kSteps; ++i) add_product(sums[half], parts[i], right(i % kSteps * 16, half));
+  }
+  end_products();
+  wait_for_products<0>();
+  keep(parts);
+#pragma unroll
+  for (auto& sum : sums) keep(sum);
+#pragma unroll
+  for (int tile = 0; tile < kHead / 8; ++tile) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) s[tile][e] = sums[tile / 8][tile % 8][e];
+  }
+}
+
+/// Where a task's chunks and segments lie.
+template <Direction direction>
+struct CarryPath {
+  static constexpr bool kBack = direction == Direction::back;
+  const RecurrenceCall& call;
+  const BackwardMemory& workspace;
+  CarryTask task;
+  Sequence sequence;
+  std::int64_t first_place;
+  int chunks;  ///< of the sequence
+  Segments segments;
+
+  __device__ CarryPath(const RecurrenceCall& own_call, const BackwardMemory& memory,
+                       const CarryTask& own_task, int most_segments)
+      : call(own_call),
+        workspace(memory),
+        task(own_task),
+        sequence(sequence_of(call, task.n)),
+        first_place(chunk_place<kTokens>(call, sequence, task.n, 0)),
+        chunks(static_cast<int>((sequence.end - sequence.begin + kTokens - 1) / kTokens)),
+        segments(chunks, most_segments) {}
+
+  __device__ bool is_last() const { return task.turn == segments.count - 1; }
+  /// The last one has no use for R, and none for P.
+  __device__ bool is_there() const {
+    return task.turn < segments.count - (task.begin == Begin::zero || task.begin == Begin::identity ? 1 : 0);
+  }
+  __device__ int first_chunk(int turn) const {
+    return (kBack ? segments.count - 1 - turn : turn) * segments.length;
+  }
+  __device__ SegmentMemory& segment(int turn) const {
+    return workspace.segments[(first_place + first_chunk(turn)) / kLeastSegment * call.HV + task.head];
+  }
+  /// The last segment of a sequence and the first one of the next may share a place; each has another side.
+  __device__ auto& ends(int turn) const { return segment(turn).ends[kBack][task.value / kCarryValues]; }
+};
+
+/// A warp's values of a state: elements of its thread.
+struct CarryElements {
+  int first_value, channels;
+
+  __device__ explicit CarryElements(const RecurrenceCall& call, int block_value)
+      : first_value(block_value + static_cast<int>(threadIdx.x) / 32 * 16 +
+                    static_cast<int>(threadIdx.x) % 32 / 4),
+        channels(call.K) {}
+  __device__ int key(int i) const { return i / 4 * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + i % 2; }
+  __device__ int value(int i) const { return first_value + i % 4 / 2 * 8; }
+  __device__ bool in_state(int i) const { return key(i) < channels; }
+};
+
+/// Where the block's last state goes.
+template <Direction direction>
+__device__ void keep_end(const BackwardCall& back, const CarryPath<direction>& path, float up,
+                         const Slice<kHead / 8>& s) {
+  const auto& [begin, n, head, block_value, turn] = path.task;
+  if (begin == Begin::identity) {
+    StateTile& P = path.segment(turn).P;
+    const int row = block_value + static_cast<int>(threadIdx.x) / 32 * 16;
+#pragma unroll
+    for (int tile = 0; tile < kHead / 8; ++tile) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        word_of(P.halves[tile / 8], row, 0, tile % 8, r) =
+            pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
+    }
+  } else if (!path.is_last()) {
+    if (begin == Begin::composed) return;
+    auto& ends = path.ends(turn);
+#pragma unroll
+    for (int tile = 0; tile < kHead / 8; ++tile)
+      ends[tile][threadIdx.x] = {s[tile][0], s[tile][1], s[tile][2], s[tile][3]};
+  } else if (direction == Direction::back) {
+    const CarryElements own(path.call, block_value);
+    float elements[kHead / 2];
+#pragma unroll
+    for (int i = 0; i < kHead / 2; ++i) elements[i] = up * s[i / 4][i % 4];
+    store_state(
+        back.dinitial_state, n, head, [&](int i) { return own.key(i); }, [&](int i) { return own.value(i); },
+        [&](int i) { return own.in_state(i); }, elements);
+  }
+}
+
+/// What the warps that carry, and those that copy, know of the block's task.
+template <Direction direction, bool by_channel>
+struct CarryBlock {
+  static constexpr bool kBack = direction == Direction::back;
+  static constexpr int kTiles = kHead / 8, kHalf = kCarryThreads / 2;  ///< threads of either role
+  using Path = CarryPath<direction>;
+
+  const BackwardCall& back;
+  const BackwardMemory& workspace;
+  CarryMemory<direction, by_channel>& memory;
+  Path path;
+  int first_chunk, count;
+
+  __device__ CarryBlock(const BackwardCall& call, const Path& own_path,
+                        CarryMemory<direction, by_channel>& shared)
+      : back(call),
+        workspace(own_path.workspace),
+        memory(shared),
+        path(own_path),
+        first_chunk(path.first_chunk(path.task.turn)),
+        count(min(path.chunks - first_chunk, path.segments.length)) {}
+
+  /// The block's chunk i, in the order of travel.
+  __device__ int chunk(int i) const { return first_chunk + (kBack ? count - 1 - i : i); }
+  __device__ ChunkMemory& memory_of(int i) const {
+    return workspace.chunks[(path.first_place + chunk(i)) * back.call.HV + path.task.head];
+  }
+  __device__ const Rows& rows() const { return kBack ? back.do_ : back.call.v; }
+
+  __device__ void copy_all();
+  __device__ void carry_all(const Scales& scales);
+
+ private:
+  __device__ void copy(int i, int thread) const;
+  __device__ void begin(float down, Slice<kTiles>& s) const;
+  __device__ void compose(Slice<kTiles>& s) const;
+};
+
+// ---- The warps that copy
+
+template <Direction direction, bool by_channel>
+__device__ void CarryBlock<direction, by_channel>::copy(int i, int thread) const {
+  if (i < count) {
+    const RecurrenceCall& call = back.call;
+    const int head = path.task.head;
+    auto& stage = memory.stages[i % kCarryStages];
+    const ChunkMemory& from = memory_of(i);
+    auto& Kh = part<kBack>(stage.A, stage.B);
+    auto& keys = part<!kBack>(stage.A, stage.B);
+    if (thread == 0) {
+      Arrival& arrival = memory.arrivals[i % kCarryStages];
+      arrival.expect((kBack ? 3 : 2) * sizeof(KeyTile) + sizeof(stage.factors));
+      copy_bulk(from.Kh, Kh, arrival);
+      if constexpr (by_channel)
+        copy_bulk(from.Kt, keys, arrival);
+      else
+        copy_bulk(
+            workspace.keys[(path.first_place + chunk(i)) * (call.HV / call.group) + head / call.group].k,
+            keys, arrival);
+      if constexpr (kBack) copy_bulk(from.Qh, stage.Q, arrival);
+      copy_bulk(from.factors, stage.factors, arrival);
+    }
+    const std::int64_t t0 = path.sequence.begin + std::int64_t{chunk(i)} * kTokens;
+    if (path.task.begin != Begin::identity)
+      copy_input<kHalf, kCarryValues>(
+          rows(), head, path.task.value, kCarryValues,
+          {path.sequence.batch, t0, static_cast<int>(min(path.sequence.end - t0, std::int64_t{kTokens}))},
+          stage.rows, thread);
+  }
+  __pipeline_commit();
+}
+
+template <Direction direction, bool by_channel>
+__device__ void CarryBlock<direction, by_channel>::copy_all() {
+  const int thread = static_cast<int>(threadIdx.x) - kHalf;
+  const bool keeps = path.task.keeps_states();
+  if (thread == 0) {
+#pragma unroll
+    for (Arrival& arrival : memory.arrivals) arrival.begin();
+    memory.of_P.begin();
+  }
+  if (path.task.begin == Begin::identity)  // its values are zeros
+    for (auto& stage : memory.stages) clear_rows<kHalf>(stage.rows, 0, thread);
+  copy(0, thread), copy(1, thread);
+  if (path.task.begin == Begin::composed) {
+    for (int past = 1; past < path.task.turn; ++past) {
+      if (thread == 0) {
+        memory.of_P.expect(sizeof(StateTile));
+        copy_bulk(path.segment(past).P, memory.P, memory.of_P);
+      }
+      meet<kCarryThreads>(), meet<kCarryThreads>();
+    }
+  }
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    __pipeline_wait_prior(1);
+    if (thread == 0) memory.arrivals[i % kCarryStages].wait(i / kCarryStages);
+    meet<kCarryThreads>();
+    copy(i + 2, thread);  // to where the chunk before was
+    if (!keeps) continue;
+    const auto& S = memory.S[i % 2];
+    StateTile& to = kBack ? memory_of(i).dS : memory_of(i).S;
+    constexpr int kNumbers = kCarryValues * StateTile::kRow;  // of half of the channels
+#pragma unroll
+    for (int at = 0; at < 2 * kNumbers; at += kHalf * 8) {
+      const int from = at % kNumbers + thread * 8;
+      *reinterpret_cast<uint4*>(to.halves[at / kNumbers].at + path.task.value * StateTile::kRow + from) =
+          *reinterpret_cast<const uint4*>(S.halves[at / kNumbers].at + from);
+    }
+  }
+}
+
+// ---- The warps that carry
+
+template <Direction direction, bool by_channel>
+__device__ void CarryBlock<direction, by_channel>::begin(float down, Slice<kTiles>& s) const {
+  const CarryTask& task = path.task;
+  const CarryElements own(back.call, task.value);
+  float elements[4 * kTiles];
+  if (task.begin == Begin::given) {
+    load_state(
+        kBack ? back.dht : back.call.initial_state, task.n, task.head, [&](int i) { return own.key(i); },
+        [&](int i) { return own.value(i); }, [&](int i) { return own.in_state(i); }, elements);
+  }
+#pragma unroll
+  for (int i = 0; i < 4 * kTiles; ++i) {
+    const bool one = task.begin == Begin::identity && own.key(i) == own.value(i);
+    s[i / 4][i % 4] = task.begin == Begin::given ? down * elements[i] : one ? 1 : 0;
+  }
+}
+
+/// What the segments before leave.
+template <Direction direction, bool by_channel>
+__device__ void CarryBlock<direction, by_channel>::compose(Slice<kTiles>& s) const {
+#pragma unroll 1
+  for (int past = 0; past < path.task.turn; ++past) {
+    const auto& ends = path.ends(past);
+    float4 R[kTiles];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) R[tile] = ends[tile][threadIdx.x];
+    if (past > 0) {
+      meet<kCarryThreads>();
+      memory.of_P.wait(past - 1);
+      go_through<direction>(memory.P, s);
+    }
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile)
+      s[tile][0] += R[tile].x, s[tile][1] += R[tile].y, s[tile][2] += R[tile].z, s[tile][3] += R[tile].w;
+    if (past > 0) meet<kCarryThreads>();  // P has been read
+  }
+}
+
+template <Direction direction, bool by_channel>
+__device__ void CarryBlock<direction, by_channel>::carry_all(const Scales& scales) {
+  const RecurrenceCall& call = back.call;
+  const Scale scale = kBack ? scales.gradients : scales.values;
+  const float factor = kBack ? scale.down * call.scale : scale.down;
+  const DType dtype = rows().dtype;
+  const int p = threadIdx.x % 4, row = static_cast<int>(threadIdx.x) / 32 * 16;
+  Slice<kTiles> s;
+  begin(scale.down, s);
+  if (path.task.begin == Begin::composed) compose(s);
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     const auto& stage = memory.stages[i % kCarryStages];
     const auto pair_of = [&](int which, int tile) {
       return *reinterpret_cast<const float2*>(stage.factors[which] + 8 * tile + 2 * p);
     };
-    auto& own_S = memory.S[i % 2];
     Packed<kTiles> kept;
-    if (carries) {
 #pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
+    for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          kept.at[tile][r] = pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
-          word_of(own_S.halves[tile / 8], row, 0, tile % 8, r) = kept.at[tile][r];
-        }
+      for (int r = 0; r < 2; ++r) {
+        kept.at[tile][r] = pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
+        word_of(memory.S[i % 2].halves[tile / 8], row, 0, tile % 8, r) = kept.at[tile][r];
       }
-    } else {
-      __pipeline_wait_prior(1);
-      if (thread == 0) memory.arrivals[i % kCarryStages].wait(i / kCarryStages);
     }
-    __syncthreads();
-    if (!carries) {
-      copy(i + 2);  // to where the chunk before was
-      ChunkMemory& own = memory_of(i);
-      StateTile& to = kBack ? own.dS : own.S;
-      constexpr int kNumbers = kCarryValues * StateTile::kRow;  // of half of the channels
-#pragma unroll
-      for (int at = 0; at < 2 * kNumbers; at += kHalf * 8) {
-        const int from = at % kNumbers + thread * 8;
-        *reinterpret_cast<uint4*>(to.halves[at / kNumbers].at + block_value * StateTile::kRow + from) =
-            *reinterpret_cast<const uint4*>(own_S.halves[at / kNumbers].at + from);
-      }
-      continue;
-    }
+    meet<kCarryThreads>();
     uint4 a[kHead / 16];
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile += 2) {
@@ -241,7 +483,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
 #pragma unroll
       for (int t = 0; t < kTokens / 16; ++t) {
         const auto scaled = [&](std::uint32_t word) {
-          const float2 x = unpack(word, rows.dtype);
+          const float2 x = unpack(word, dtype);
           return pack_f16(factor * x.x, factor * x.y);
         };
         given[t] = {scaled(given[t].x), scaled(given[t].y), scaled(given[t].z), scaled(given[t].w)};
@@ -262,7 +504,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
         const float(&own)[4] = y[2 * t + m / 2];
-        const float2 pair = kBack ? float2{0, 0} : unpack(words[m], rows.dtype),
+        const float2 pair = kBack ? float2{0, 0} : unpack(words[m], dtype),
                      decays = by_channel ? float2{1, 1} : pair_of(1, 2 * t + m / 2);
         of_Y[m] = pack_finite_f16(factor * pair.x - before_all * decays.x * own[m % 2 * 2],
                                   factor * pair.y - before_all * decays.y * own[m % 2 * 2 + 1]);
@@ -281,7 +523,7 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
     if constexpr (!kBack && !by_channel) {
 #pragma unroll
       for (int t = 0; t < kTokens / 16; ++t)
-        memory_of(i).Z[(block_value + row) / 16][t][threadIdx.x % 32] = Y[t];
+        memory_of(i).Z[(path.task.value + row) / 16][t][threadIdx.x % 32] = Y[t];
     }
     wait_for_products<0>();
     change.keep(), keep(Y);
@@ -297,26 +539,74 @@ __device__ void carry_block(const BackwardCall& back, const BackwardMemory& work
             (e % 2 ? gamma.y : gamma.x) * s[tile][e] + (e % 2 ? first.y : first.x) * change.at(tile)[e];
     }
   }
-  if (kBack && carries) {
-    float elements[4 * kTiles];
-#pragma unroll
-    for (int i = 0; i < 4 * kTiles; ++i) elements[i] = scale.up * s[i / 4][i % 4];
-    store_state(back.dinitial_state, n, head, key, value, in_state, elements);
-  }
+  keep_end(back, path, scale.up, s);
 }
 
-/// The first half of the blocks goes backward: that direction takes longer, so it starts first.
+/// How many blocks either pass has.
+struct CarryBlocks {
+  std::int64_t of_whole;    ///< of one direction: a sequence, a head and a part of its values each
+  std::int64_t of_cut = 0;  ///< of one direction and segment: the same of sequences that may be cut
+  std::int64_t of_P = 0;    ///< of one segment
+  int segments = 1;         ///< at most
+
+  explicit CarryBlocks(const RecurrenceCall& call) : of_whole(call.N * call.HV * (call.V / kCarryValues)) {
+    if (!may_be_cut(call)) return;
+    segments = most_segments(call);
+    of_cut = most_cut(call) * call.HV * (call.V / kCarryValues);
+    of_P = most_cut(call) * call.HV * (kHead / kCarryValues);
+  }
+  std::int64_t first() const {
+    return 2 * of_whole + (segments > 1 ? (segments - 2) * (2 * of_cut + of_P) : 0);
+  }
+  std::int64_t second() const { return 2 * (segments - 1) * of_cut; }
+};
+
+/// The first pass, or the second one, of sequences that are cut. Back takes longer, so it starts first, and
+/// so do sequences as they are.
 template <bool by_channel>
 __global__ void __launch_bounds__(kCarryThreads, 1)
-    carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace) {
+    carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace,
+          const __grid_constant__ CarryBlocks blocks, bool second) {
   extern __shared__ __align__(1024) char shared[];
-  const unsigned half = gridDim.x / 2;
-  if (blockIdx.x < half)
-    carry_block(back, workspace, blockIdx.x,
-                *reinterpret_cast<CarryMemory<Direction::back, by_channel>*>(shared));
-  else
-    carry_block(back, workspace, blockIdx.x - half,
-                *reinterpret_cast<CarryMemory<Direction::forward, by_channel>*>(shared));
+  const RecurrenceCall& call = back.call;
+  CarryTask task{.begin = Begin::given, .turn = 0};
+  bool goes_back;
+  std::int64_t block = blockIdx.x;
+  int values = call.V / kCarryValues;
+  if (!second && block < 2 * blocks.of_whole) {
+    goes_back = block < blocks.of_whole;
+    block %= blocks.of_whole;
+  } else {
+    if (!second) block -= 2 * blocks.of_whole;
+    const std::int64_t in_direction = (blocks.segments - (second ? 1 : 2)) * blocks.of_cut;
+    goes_back = block < in_direction;
+    task.begin = second ? Begin::composed : Begin::zero;
+    if (block >= 2 * in_direction) {
+      task.begin = Begin::identity, values = kHead / kCarryValues;
+      block -= 2 * in_direction;
+      task.turn = 1 + static_cast<int>(block / blocks.of_P), block %= blocks.of_P;
+    } else {
+      block %= in_direction;
+      task.turn = 1 + static_cast<int>(block / blocks.of_cut), block %= blocks.of_cut;
+    }
+  }
+  task.value = static_cast<int>(block % values) * kCarryValues;
+  task.head = static_cast<int>(block / values % call.HV);
+  const std::int64_t number = block / values / call.HV;
+  task.n = task.begin == Begin::given ? longest_first(call, number) : cut_sequence(call, number);
+  if (task.n < 0) return;
+  const auto carry_as = [&]<Direction direction>() {
+    const CarryPath<direction> path(call, workspace, task, blocks.segments);
+    if (!path.is_there()) return;
+    CarryBlock<direction, by_channel> own(back, path,
+                                          *reinterpret_cast<CarryMemory<direction, by_channel>*>(shared));
+    if (threadIdx.x >= kCarryThreads / 2)
+      own.copy_all();
+    else
+      own.carry_all(Scales(call, workspace, task.n, task.head));
+  };
+  goes_back ? carry_as.template operator()<Direction::back>()
+            : carry_as.template operator()<Direction::forward>();
 }
 
 }  // namespace fla::cuda_backward

@@ -577,15 +577,13 @@ __device__ void put_key_sums(GradientMemory& memory, const Keys& keys, const Key
   put_products(1, keys.k, d.dk);
 }
 
-/// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)), in the format in which it is stored. Heads that
-/// share keys leave their part in f16, and scaled.
+/// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)) times `up`, in the format in which it is stored.
 template <class Keys>
-__device__ void put_keys(const GradientMemory& memory, const Keys& keys, bool shared_keys, int which,
+__device__ void put_keys(const GradientMemory& memory, const Keys& keys, float2 up, int which,
                          const HalfPacked& own, const HalfSlice& dy, const Rows& rows, KeyTile& tile) {
   if (!rows.data) return;
   const int p = threadIdx.x % 4;
-  const bool narrow = shared_keys || rows.dtype == DType::f16;
-  const float2 up = shared_keys ? float2{1, 1} : memory.up;
+  const bool narrow = rows.dtype == DType::f16;
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
     const int t = (keys.first | 8 * n) + 2 * p;
@@ -762,20 +760,37 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   put(d.terms, memory.terms, keys);
   store_values<kGradientThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, scales.gradients.up);
   __syncthreads();
-  const bool shared_keys = inputs == Inputs::any && call.group > 1;
-  keys.take_again(memory.q, memory.k);
-  put_keys(memory, keys, shared_keys, 0, keys.q, d.dq, back.dq, memory.dq);
-  put_keys(memory, keys, shared_keys, 1, keys.k, d.dk, back.dk, memory.dk);
-  gate_gradients<inputs>(back, memory, head, range, parts, [&] {
-    if (shared_keys) {
-      leave_keys<kGradientThreads>(back.dq, call.K, range.count, memory.dq, own, KeyPart::dq);
-      leave_keys<kGradientThreads>(back.dk, call.K, range.count, memory.dk, own, KeyPart::dk);
-    } else {
-      store_keys<kGradientThreads>(back.dq, head, call.K, range, memory.dq);
-      store_keys<kGradientThreads>(back.dk, head, call.K, range, memory.dk);
+  const int key_head = inputs == Inputs::any ? head / call.group : head;
+  float2 up = memory.up;
+  bool stores = true;
+  if (inputs == Inputs::any && call.group > 1) {
+    const int i = threadIdx.x;
+    PartWords<kGradientThreads, kTokenTiles / 2>(d.dq, d.dk).store(own.parts);
+    if (i < 2 * kTokens) own.products[i] = memory.by_token[i / kTokens][i % kTokens];
+    stores = last_of_group(call, workspace, chunk.place, key_head, memory.last);
+    if (stores) {
+      KeySums<kGradientThreads, kTokenTiles / 2> sums;
+      sums.add_heads(call, workspace, chunk, key_head * call.group, (key_head + 1) * call.group - 1);
+#pragma unroll
+      for (int n = 0; n < kTokenTiles / 2; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) d.dq[n][e] = sums.dq[n][e], d.dk[n][e] = sums.dk[n][e];
+      }
+      if (i < 2 * kTokens) memory.by_token[i / kTokens][i % kTokens] = sums.products;
     }
+    up = {1, 1};
+    __syncthreads();
+  }
+  if (stores) {
+    keys.take_again(memory.q, memory.k);
+    put_keys(memory, keys, up, 0, keys.q, d.dq, back.dq, memory.dq);
+    put_keys(memory, keys, up, 1, keys.k, d.dk, back.dk, memory.dk);
+  }
+  gate_gradients<inputs>(back, memory, head, range, parts, [&] {
+    if (!stores) return;
+    store_keys<kGradientThreads>(back.dq, key_head, call.K, range, memory.dq);
+    store_keys<kGradientThreads>(back.dk, key_head, call.K, range, memory.dk);
   });
-  if (shared_keys) add_group<kGradientThreads>(back, workspace, chunk, memory.last);
 }
 
 }  // namespace fla::cuda_backward

@@ -16,9 +16,10 @@ RecurrenceGradients run(const recurrence::BackwardArguments& args) {
   const CallWorkspace workspace(args.call.workspace, workspace_bytes(call_of(args, {})), device,
                                 args.call.stream);
   RecurrenceGradients result = recurrence::make_result(args);
-  check_cuda(launch(recurrence::call_of(args, result), workspace.data(),
-                    static_cast<cudaStream_t>(args.call.stream.handle)),
-             "launching cuda_backward", BackendError::Wrote::maybe);
+  check_cuda(
+      launch(recurrence::call_of(args, result), workspace.data(), find_cuda_device(device)->multiprocessors,
+             static_cast<cudaStream_t>(args.call.stream.handle)),
+      "launching cuda_backward", BackendError::Wrote::maybe);
   return result;
 }
 

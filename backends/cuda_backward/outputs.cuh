@@ -108,71 +108,91 @@ __device__ void store_keys(const Rows& rows, int head, int K, const TokenRange& 
 
 // ---- Heads that share keys leave their parts of dq and dk in the workspace, in f16 and scaled.
 
-enum class KeyPart { dq, dk };
+/// The numbers of a part, as they lie in registers.
+template <int threads, int tiles>
+struct PartWords {
+  uint4 of[2][tiles / 2];  ///< of dq, of dk
 
-/// Where a head leaves its part of eight channels of a token.
-__device__ inline uint4* part_of(ChunkMemory& own, KeyPart which, int t, int c) {
-  return reinterpret_cast<uint4*>((which == KeyPart::dq ? own.Kt : own.Qh).at + RowTile::index(t, c));
-}
-template <int threads>
-__device__ void leave_keys(const Rows& rows, int K, int count, const KeyTile& tile, ChunkMemory& own,
-                           KeyPart which) {
-  if (!rows.data) return;
-  store_columns<threads>(tile, K, count, [&](int t) {
-    return [&own, which, t](int c, const uint4& words) { *part_of(own, which, t, c) = words; };
-  });
-}
+  PartWords() = default;
+  __device__ PartWords(const Slice<tiles>& dq, const Slice<tiles>& dk) {
+    const Packed<tiles> x[2] = {packed(dq), packed(dk)};
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)
+      of[i / (tiles / 2)][i % (tiles / 2)] = x[i / (tiles / 2)].left(i % (tiles / 2));
+  }
+  __device__ void store(KeyParts& to) const {
+#pragma unroll
+    for (int i = 0; i < tiles; ++i) to[i * threads + threadIdx.x] = of[i / (tiles / 2)][i % (tiles / 2)];
+  }
+  __device__ void load(const KeyParts& from) {
+    static_assert(threads * tiles * sizeof(uint4) == sizeof(KeyParts));
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)  // other blocks may just have written this: not from the first cache
+      of[i / (tiles / 2)][i % (tiles / 2)] = __ldcg(from + i * threads + threadIdx.x);
+  }
+};
 
-/// The block that is done last of a chunk and key head adds what all heads of the group have left, in their
-/// order. All threads of a block call this once they have left their part; `last` is in shared memory.
-template <int threads>
-__device__ void add_group(const BackwardCall& back, const BackwardMemory& workspace,
-                          const ChunkOfBlock<kTokens>& chunk, bool& last) {
-  constexpr int kPieces = kHead / 8, kStep = threads / kPieces, kEach = kTokens / kStep;
-  const RecurrenceCall& call = back.call;
-  const int key_head = chunk.head / call.group;
+/// What a group of heads has of dq and dk before they go through norms: slices, and the sums q dq and k dk of
+/// a token, which the first 2 kTokens threads have, one each. Parts are added from the last head on: the bits
+/// are the same whichever block adds, and whichever heads are its own.
+template <int threads, int tiles>
+struct KeySums {
+  Slice<tiles> dq = {}, dk = {};
+  float products = 0;
+
+  /// A head's; `up` is its Scales'.
+  __device__ void add(const Slice<tiles>& of_dq, const Slice<tiles>& of_dk, float of_products, float2 up) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        dq[n][e] += of_dq[n][e] * up.y * up.x, dk[n][e] += of_dk[n][e] * up.y * up.x;
+    }
+    products += of_products * up.y * up.x;
+  }
+  /// The same of what it leaves to others.
+  __device__ void add(const PartWords<threads, tiles>& words, float of_products, float2 up) {
+    const auto add_all = [&](Slice<tiles>& dx, const uint4(&part)[tiles / 2]) {
+#pragma unroll
+      for (int i = 0; i < tiles / 2; ++i) {
+        const std::uint32_t word[4] = {part[i].x, part[i].y, part[i].z, part[i].w};
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float2 x = unpack_f16(word[j]);
+          float* const to = dx[2 * i + j / 2] + j % 2 * 2;
+          to[0] += x.x * up.y * up.x, to[1] += x.y * up.y * up.x;
+        }
+      }
+    };
+    add_all(dq, words.of[0]), add_all(dk, words.of[1]);
+    products += of_products * up.y * up.x;
+  }
+  /// Heads `last` .. `first` of a chunk: what they left.
+  __device__ void add_heads(const RecurrenceCall& call, const BackwardMemory& workspace,
+                            const ChunkOfBlock<kTokens>& chunk, int first, int last) {
+#pragma unroll 1
+    for (int head = last; head >= first; --head) {
+      const ChunkMemory& from = workspace.chunks[chunk.place * call.HV + head];
+      PartWords<threads, tiles> words;
+      words.load(from.parts);
+      const float of_products = threadIdx.x < 2 * kTokens ? __ldcg(from.products + threadIdx.x) : 0;
+      add(words, of_products, Scales(call, workspace, chunk.n, head).up());
+    }
+  }
+};
+
+/// Whether of the blocks with one head each of a chunk and key head this is the last one that is done. All
+/// threads of a block call this once they have left their part; `last` is in shared memory.
+__device__ inline bool last_of_group(const RecurrenceCall& call, const BackwardMemory& workspace,
+                                     std::int64_t place, int key_head, bool& last) {
   __syncthreads();
   if (threadIdx.x == 0) {  // one fence for all: those before the barrier, and those after the next
     __threadfence();
-    last = atomicAdd(workspace.done + chunk.place * (call.HV / call.group) + key_head, 1u) + 1 ==
+    last = atomicAdd(workspace.done + place * (call.HV / call.group) + key_head, 1u) + 1 ==
            static_cast<unsigned>(call.group);
     __threadfence();
   }
   __syncthreads();
-  if (!last) return;
-  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
-#pragma unroll 1
-  for (const KeyPart which : {KeyPart::dq, KeyPart::dk}) {
-    const Rows& rows = which == KeyPart::dq ? back.dq : back.dk;
-    if (!rows.data || c >= call.K) continue;
-    float sums[kEach][8] = {};
-#pragma unroll 1
-    for (int head = key_head * call.group; head < (key_head + 1) * call.group; ++head) {
-      ChunkMemory& own = workspace.chunks[chunk.place * call.HV + head];
-      uint4 words[kEach];  // all loads are under way at once
-#pragma unroll
-      for (int i = 0; i < kEach;
-           ++i)  // other blocks wrote this while the kernel ran: not from the first cache
-        words[i] = __ldcg(part_of(own, which, first + i * kStep, c));
-      const Scales scales(call, workspace, chunk.n, head);
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const std::uint32_t word[4] = {words[i].x, words[i].y, words[i].z, words[i].w};
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const float2 x = unpack_f16(word[j]);
-          sums[i][2 * j] += x.x * scales.gradients.up * scales.values.up;
-          sums[i][2 * j + 1] += x.y * scales.gradients.up * scales.values.up;
-        }
-      }
-    }
-    const auto places = places_of(rows, key_head, chunk.range());
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int t = first + i * kStep;
-      if (t < chunk.count) store_8(places(t), rows.dtype, c, sums[i]);
-    }
-  }
+  return last;
 }
-
 }  // namespace fla::cuda_backward

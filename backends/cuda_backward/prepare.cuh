@@ -39,7 +39,7 @@ struct PrepareMemory {
   };
   union {
     struct {
-      PairTile M, N, L, T;
+      PairTile M, N, T;
     };
     PlainRows raw_gates;
   };
@@ -220,8 +220,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<PrepareMemory*>(shared);
   const RecurrenceCall& call = back.call;
-  const auto states = static_cast<unsigned>(call.N * call.HV);
-  if (blockIdx.x < states) return find_largest_of_states(back, workspace);
+  const auto states = static_cast<unsigned>(2 * call.N * call.HV);
+  if (blockIdx.x < states) return find_largest_of_state(back, workspace);
   const ChunkOfBlock<kTokens> chunk(call, call.HV, 0, blockIdx.x - states);
   if (chunk.count == 0) return;
   ChunkMemory& to = workspace.chunks[blockIdx.x - states];
@@ -230,8 +230,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
                                memory.norms, [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
   if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
   __syncthreads();
-  for (int i = threadIdx.x; i < 4 * kTokens * kTokens / 8; i += kBlockThreads)
-    *reinterpret_cast<uint4*>(memory.M.at + 8 * i) = {0, 0, 0, 0};  // M, N, L and T
+  for (PairTile* const tile : {&memory.M, &memory.N, &memory.T}) clear_rows<kBlockThreads>(*tile, 0);
   if (keys.amount == Amount::little) {
     find_close_pairs<false>(keys, memory);
   } else if (keys.amount == Amount::some) {

@@ -47,15 +47,13 @@ __device__ void find_largest_of_rows(const BackwardCall& back, const BackwardMem
   }
 }
 
-/// Blocks before those of the chunks have one sequence and head each.
-__device__ inline void find_largest_of_states(const BackwardCall& back, const BackwardMemory& workspace) {
+/// Blocks before those of the chunks have one state each: of `largest`, in its order.
+__device__ inline void find_largest_of_state(const BackwardCall& back, const BackwardMemory& workspace) {
   const RecurrenceCall& call = back.call;
-  const std::int64_t n = blockIdx.x / call.HV;
+  const std::int64_t n = blockIdx.x / call.HV % call.N;
   const int head = static_cast<int>(blockIdx.x % call.HV);
-#pragma unroll
-  for (int which = 0; which < 2; ++which)
-    add_largest(largest_of_state<kBlockThreads>(call, which ? back.dht : call.initial_state, n, head),
-                largest_of(call, workspace, which, n, head));
+  const States& states = blockIdx.x < call.N * call.HV ? call.initial_state : back.dht;
+  add_largest(largest_of_state<kBlockThreads>(call, states, n, head), workspace.largest + blockIdx.x);
 }
 
 }  // namespace fla::cuda_backward

@@ -2,8 +2,8 @@
 
 #include "backends/cuda_backward/workspace.cuh"
 
-/// The pairs of a chunk in shared memory, and what is solved for. A kernel's memory has tiles M, N, L =
-/// diag(beta) N and T, a Diagonal and beta.
+/// The pairs of a chunk in shared memory, and what is solved for. A kernel's memory has tiles M, N and T, a
+/// Diagonal and beta. With L = diag(beta) N,
 ///
 ///     T = (I + L)^-1    16 x 16 by substitution, a lane a column, in f32; then -T22 L21 T11, of 16 and of 32
 namespace fla::cuda_backward {
@@ -21,7 +21,6 @@ __device__ void put_M(Memory& memory, int i, int j, float x, float y) {
 template <class Memory>
 __device__ void put_N(Memory& memory, int i, int j, float x, float y) {
   memory.N.pair(i, j) = pack_f16(x, y);
-  memory.L.pair(i, j) = pack_f16(weighted(memory.beta[i], x), weighted(memory.beta[i], y));
 }
 
 /// Numbers [i][j] and [i][j + 1] of M or N, from a block that may be on the diagonal.
@@ -53,7 +52,13 @@ __device__ void merge(Memory& memory, int base, int column) {
     const uint4 a = left_of_transposed(memory.T, column, k);
 #pragma unroll
     for (int n = 0; n < kTiles; n += 2)
-      multiply(x[n], x[n + 1], a, right_of_transposed(memory.L, k, base + size + 8 * n));
+      multiply(x[n], x[n + 1], a, right_of_transposed(memory.N, k, base + size + 8 * n));
+  }
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) {
+    const float2 beta = pair_of_tokens(memory.beta, n, base + size);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) x[n][e] *= e % 2 ? beta.y : beta.x;
   }
 #pragma unroll
   for (int row = 0; row < size; row += 16) {

@@ -278,8 +278,8 @@ __device__ inline void copy_bulk(const StateTile& from, StateTile& to, int rows,
 }
 /// Zeros from row `first` on.
 template <int threads, int rows, int columns>
-__device__ void clear_rows(Tile<rows, columns>& tile, int first) {
-  for (int at = first * columns + static_cast<int>(threadIdx.x) * 8; at < rows * columns; at += threads * 8)
+__device__ void clear_rows(Tile<rows, columns>& tile, int first, int thread = threadIdx.x) {
+  for (int at = first * columns + thread * 8; at < rows * columns; at += threads * 8)
     *reinterpret_cast<uint4*>(tile.at + at) = {0, 0, 0, 0};
 }
 template <int threads, int rows>

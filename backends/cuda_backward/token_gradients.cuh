@@ -3,16 +3,18 @@
 #include "backends/cuda_backward/outputs.cuh"
 #include "backends/cuda_backward/token_rows.cuh"
 
-/// The gradients of one chunk and value head whose gates have a number a token (workspace.cuh). Decays are
-/// factors of tokens and of pairs, so q and k need nothing but their norms to be operands, and what a block
-/// holds at a time is little enough for two of them in an SM: while one waits the other one works.
+/// The gradients of one chunk whose gates have a number a token (workspace.cuh), of one value head or, one
+/// after another, of all that share a key head. Decays are factors of tokens and of pairs, so q and k need
+/// nothing but their norms to be operands, and what a block holds at a time is little enough for two of them
+/// in an SM: while one waits the other one works.
 ///
 ///     state      dS'                     S
 ///     rows       Z, k, E, M, T, U, dY    k, q, dM, dN
 ///     makes      U dU dY W, dM dN        dk dq
 ///
 /// A warp has 16 values, later 16 channels, of all tokens. W = dS'^T U is the part of dk that comes through
-/// the state that the chunk leaves.
+/// the state that the chunk leaves. The next head's dS', E and T come while this one's last products are
+/// made.
 ///
 /// The terms of dg (gradients.cuh) are sums over channels. A token's key reads the state and is written to
 /// it; with r the part of dk from where it reads, they are q dq + k r - k (dk - r).
@@ -44,23 +46,19 @@ struct alignas(1024) TokenGradientMemory {
     KeyTile dY;
     SplitRows q;
   };
-  PairTile T;
-  alignas(8) float G[kTokens];  ///< sums of log2-decays
   union {
-    struct {
-      alignas(8) float front[kTokens], back[kTokens];  ///< decays from the chunk's front, and to its back
-    };
-    alignas(8) float of_own[2][kTokens];  ///< what q and k are multiplied by and taken from dq and dk
+    PairTile T, N;
   };
-  alignas(8) float beta[kTokens];
+  TokenNumbers tokens;
   alignas(16) KeyNorms norms;
   float raw_gates[kTokens];
-  float beta_slopes[kTokens];  ///< what gradients of beta are multiplied by
+  // For later: registers have other uses meanwhile.
+  ChunkOfBlock<kTokens> chunk;
   struct {
     float2 up;           ///< Scales::up()
     float gradients_up;  ///< Scales::gradients.up
-    float rate, bias;    ///< TokenGate's
-  } kept;                ///< for later: registers have other uses meanwhile
+    float rate, bias;    ///< gates'
+  } kept;
   union {
     /// Over a warp's channels: of q dq, of k dk, of the part of it where k reads.
     float by_warp[3][kHead / 16][kTokens];
@@ -68,35 +66,31 @@ struct alignas(1024) TokenGradientMemory {
       float beta_sums[kHead / 16][kTokens];  ///< dY_i Z_i over a warp's values
       float beta_pairs[kTokens];             ///< N_i U dY_i
     };
-    float gates[kTokens];  ///< sums of log2-decays within 32 tokens
+    alignas(8) float of_own[2][kTokens];  ///< what q and k are multiplied by and taken from dq and dk
   };
   float by_token[3][kTokens];  ///< over all channels
   float whole[kHead / 16];     ///< the part of dg that all tokens share, by warps
   bool last;                   ///< of the heads that share keys
-  Arrival arrival;             ///< of k, dS', T and M; of S; of q
+  /// Rounds of a head: dS', T and numbers of tokens; M, and at first k too, S, and q; N.
+  Arrival ahead, arrival, of_N;
 };
 static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
 
-/// A state's 16-byte pieces, half of the channels after the other: a thread has the same ones of every state.
+/// A thread's 16-byte pieces of a state, of half of its channels: the same ones of every state.
 struct StatePieces {
-  static constexpr int kCount = 2 * kHead * StateTile::kRow / 8 / kBlockThreads;
-  int rows;  ///< what lies behind them is zeros
+  static constexpr int kCount = kHead * StateTile::kRow / 8 / kBlockThreads;
+  uint4 at[kCount];
 
-  __device__ int at(int i) const {
-    return (i % (kCount / 2) * kBlockThreads + static_cast<int>(threadIdx.x)) * 8;
-  }
-  __device__ bool there(int i) const { return at(i) < rows * StateTile::kRow; }
-  template <class State>
-  __device__ static auto& half(State& state, int i) {
-    return state.halves[i / (kCount / 2)];
-  }
-  __device__ void load(const StateTile& from, uint4 (&to)[kCount]) const {
+  __device__ static int place(int i) { return (i * kBlockThreads + static_cast<int>(threadIdx.x)) * 8; }
+  /// What lies behind `rows` is zeros.
+  __device__ StatePieces(const StateTile::Half& from, int rows) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      to[i] = there(i) ? *reinterpret_cast<const uint4*>(half(from, i).at + at(i)) : uint4{0, 0, 0, 0};
+      at[i] = place(i) < rows * StateTile::kRow ? *reinterpret_cast<const uint4*>(from.at + place(i))
+                                                : uint4{0, 0, 0, 0};
   }
-  /// The thread's part of the sum of two states' products.
-  __device__ float products(const StateTile& state, const uint4 (&other)[kCount]) const {
+  /// The thread's part of the sum of products with another one's.
+  __device__ float products(const StateTile::Half& other) const {
     float sum = 0;
     const auto add = [&](std::uint32_t a, std::uint32_t b) {
       const float2 x = unpack_f16(a), y = unpack_f16(b);
@@ -104,8 +98,8 @@ struct StatePieces {
     };
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const uint4 words = *reinterpret_cast<const uint4*>(half(state, i).at + at(i));
-      add(words.x, other[i].x), add(words.y, other[i].y), add(words.z, other[i].z), add(words.w, other[i].w);
+      const uint4 words = *reinterpret_cast<const uint4*>(other.at + place(i));
+      add(words.x, at[i].x), add(words.y, at[i].y), add(words.z, at[i].z), add(words.w, at[i].w);
     }
     return sum;
   }
@@ -128,25 +122,9 @@ __device__ inline void put_products(const SplitRows& rows, int channel, const Sl
   put_token_sums(sums, to);
 }
 
-/// The words of N that go with a thread's pairs.
-struct HeldPairs {
-  std::uint32_t at[2][kTokenTiles];
-
-  __device__ explicit HeldPairs(const PairTile& pairs) {
-    const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4,
-              p = threadIdx.x % 4;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-#pragma unroll
-      for (int n = 0; n < kTokenTiles; ++n)
-        at[r][n] = *reinterpret_cast<const std::uint32_t*>(pairs.piece(row + 8 * r, 8 * n + 2 * p));
-    }
-  }
-};
-
 /// dM, lower triangular, by one warpgroup, and dN, strictly lower triangular, by the other, which leaves what
 /// pairs add to dbeta. There is a barrier between reading U and writing over it.
-__device__ inline void token_pair_gradients(TokenGradientMemory& memory, const HeldPairs& N) {
+__device__ inline void token_pair_gradients(TokenGradientMemory& memory, int round_of_N) {
   const bool of_M = warpgroup() == 0;
   const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
@@ -160,19 +138,21 @@ __device__ inline void token_pair_gradients(TokenGradientMemory& memory, const H
         d, kHead, [&](int v) { return operand<true>(memory.dY).from(v); }, U);
   end_all(d);
   __syncthreads();
+  if (!of_M) memory.of_N.wait(round_of_N);
   PairTile& to = of_M ? memory.dM : memory.dN;
-  const float factor[2] = {of_M ? 1 : -memory.beta[row + g], of_M ? 1 : -memory.beta[row + g + 8]},
-              G[2] = {memory.G[row + g], memory.G[row + g + 8]};
+  const TokenNumbers& tokens = memory.tokens;
+  const float factor[2] = {of_M ? 1 : -tokens.beta[row + g], of_M ? 1 : -tokens.beta[row + g + 8]},
+              G[2] = {tokens.G[row + g], tokens.G[row + g + 8]};
   float sums[2] = {};
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
     const int j = 8 * n + 2 * p;
-    const float2 earlier = pair_of_tokens(memory.G, n);
+    const float2 earlier = pair_of_tokens(tokens.G, n);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int i = row + g + 8 * r, least = of_M ? i : i - 1;
       if (!of_M) {
-        const float2 own = unpack_f16(N.at[r][n]);
+        const float2 own = unpack_f16(memory.N.pair(i, j));
         sums[r] += own.x * d[n][2 * r] + own.y * d[n][2 * r + 1];
       }
       to.pair(i, j) =
@@ -191,14 +171,13 @@ __device__ inline void token_pair_gradients(TokenGradientMemory& memory, const H
 /// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)) = a dy - b y, in the format in which it is
 /// stored.
 __device__ inline void put_keys(const SplitRows& own, int channel, const Slice<kTokenTiles>& dy,
-                                const float (&a)[kTokens], const float (&b)[kTokens], float up, bool narrow,
+                                const float (&a)[kTokens], const float (&b)[kTokens], bool narrow,
                                 KeyTile& tile) {
   float2 of_dy, of_y;  // of tile n
   with_columns(own, channel, [&](int n, int r, std::uint32_t word) {
     if (r == 0) of_dy = pair_of_tokens(a, n), of_y = pair_of_tokens(b, n);
     const float2 y = unpack_f16(word);
-    const float x0 = (of_dy.x * dy[n][2 * r] - of_y.x * y.x) * up,
-                x1 = (of_dy.y * dy[n][2 * r + 1] - of_y.y * y.y) * up;
+    const float x0 = of_dy.x * dy[n][2 * r] - of_y.x * y.x, x1 = of_dy.y * dy[n][2 * r + 1] - of_y.y * y.y;
     word_of(tile, channel, 0, n, r) = narrow ? pack_f16(x0, x1) : pack_bf16(x0, x1);
   });
 }
@@ -242,84 +221,109 @@ __device__ inline void token_gate_gradients(const BackwardCall& back, const Toke
   if (lane == 0) parts[0] = sums.offset, parts[kHead] = sums.rate;
 }
 
+/// A block has `heads` value heads of a chunk: one, or all that share a key head.
 template <Inputs inputs>
 __global__ void __launch_bounds__(kBlockThreads, 2)
     token_gradients(const __grid_constant__ BackwardCall back,
-                    const __grid_constant__ BackwardMemory workspace) {
+                    const __grid_constant__ BackwardMemory workspace, int heads) {
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<TokenGradientMemory*>(shared);
   const RecurrenceCall& call = back.call;
-  const ChunkOfBlock<kTokens> chunk(call, call.HV);
-  ChunkMemory& own = workspace.chunks[blockIdx.x];
-  float* const parts = own.factors[0];
+  const ChunkOfBlock<kTokens>& chunk = memory.chunk;
+  const auto head_of = [&](int i) { return chunk.head * heads + i; };
+  const auto number_of = [&](int i) { return chunk.place * call.HV + head_of(i); };
+  {
+    const ChunkOfBlock<kTokens> own(call, call.HV / heads);
+    if (threadIdx.x == 0) memory.chunk = own;
+    __syncthreads();
+  }
   if (chunk.count == 0) {
-    if (threadIdx.x < 2 * kHead) parts[threadIdx.x] = 0;
+    for (int i = 0; i < heads; ++i)
+      workspace.chunks[number_of(i)].factors[threadIdx.x / kHead][threadIdx.x % kHead] = 0;
     return;
   }
-  const int head = chunk.head;
-  const TokenRange range = chunk.range();
-  const TokenGate gate(call, head, range);  // the first loads: the sums are needed soonest
-  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
-  const Largest largest(call, workspace, chunk.n, head);
-  const KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + head / call.group];
-  if (threadIdx.x == 0) {
-    memory.arrival.begin();
-    memory.arrival.expect(sizeof(SplitRows) + sizeof(KeyNorms) + 2 * sizeof(PairTile) + state_bytes(call.V));
-    copy_bulk(keys.k, memory.k, memory.arrival);
-    copy_bulk(own.dS, memory.state, call.V, memory.arrival);
-    copy_bulk(own.T, memory.T, memory.arrival);
-    copy_bulk(own.M, memory.M, memory.arrival);
-    copy_bulk(keys.norms, memory.norms, memory.arrival);
-  }
-  copy_input<kBlockThreads>(back.do_, head, 0, call.V, range, memory.E);
-  __pipeline_commit();
-  clear_rows<kBlockThreads>(memory.state, call.V);
   const int half = warpgroup(), warp = threadIdx.x / 32;
   std::uint32_t row = 16 * warp;
-  const StatePieces pieces{call.V};
-  uint4 S[StatePieces::kCount], Z[kTokens / 16];  // on their way
-  pieces.load(own.S, S);
+  const auto fetch = [&](int i) {  // what a head begins with
+    if (threadIdx.x == 0) {
+      const std::int64_t number = number_of(i);
+      memory.ahead.expect(state_bytes(call.V) + sizeof(PairTile) + sizeof(TokenNumbers));
+      copy_bulk(workspace.chunks[number].dS, memory.state, call.V, memory.ahead);
+      copy_bulk(workspace.chunks[number].T, memory.T, memory.ahead);
+      copy_bulk(workspace.tokens[number], memory.tokens, memory.ahead);
+    }
+    copy_input<kBlockThreads>(back.do_, head_of(i), 0, call.V, chunk.range(), memory.E);
+    __pipeline_commit();
+  };
+  int i = 0;
+  // A second way into the loop, which nobody takes: what is the same for all heads would else be made before
+  // it, and kept in memory as there are no registers for it.
+  if (gridDim.x == 0) goto next_head;
+
+this_head : {
+  const auto own = [&]() -> ChunkMemory& { return workspace.chunks[number_of(i)]; };
+  const auto keys = [&]() -> const KeyMemory& {
+    return workspace.keys[chunk.place * (call.HV / call.group) + head_of(0) / call.group];
+  };
+  const Largest largest(call, workspace, chunk.n, head_of(i));
+  if (const int t = threadIdx.x; t < chunk.count) {
+    const Rows& rows = call.g;
+    memory.raw_gates[t] =
+        load(rows.data, rows.dtype,
+             chunk.batch * rows.batch + (chunk.first + t) * rows.token + head_of(i) * rows.head);
+  }
+  if (threadIdx.x == 0) {
+    if (i == 0) {
+      memory.ahead.begin(), memory.arrival.begin(), memory.of_N.begin();
+      memory.arrival.expect(sizeof(SplitRows) + sizeof(KeyNorms) + sizeof(PairTile));
+      copy_bulk(keys().k, memory.k, memory.arrival);
+      copy_bulk(keys().norms, memory.norms, memory.arrival);
+    } else {
+      memory.arrival.expect(sizeof(PairTile));
+    }
+    copy_bulk(own().M, memory.M, memory.arrival);
+  }
+  if (i == 0) {
+    fetch(0);
+    clear_rows<kBlockThreads>(memory.state, call.V);
+  }
+  uint4 Z[kTokens / 16];  // on its way
 #pragma unroll
   for (int t = 0; t < kTokens / 16; ++t)
-    Z[t] = row < call.V ? own.Z[warp][t][threadIdx.x % 32] : uint4{0, 0, 0, 0};
-  if (const int t = threadIdx.x; t < kTokens) {
-    memory.raw_gates[t] = gate.raw, memory.gates[t] = gate.sum(call);
-  }
-  __syncthreads();
-  if (const int t = threadIdx.x; t < kTokens) {
-    const TokenSums sums(memory.gates);
-    memory.G[t] = sums.G;
-    memory.front[t] = exp2_decay(sums.G), memory.back[t] = exp2_decay(sums.last - sums.G);
-    memory.beta[t] = beta.value(call), memory.beta_slopes[t] = beta_slope(call, beta);
-  }
-  const Scales scales(largest);
-  if (threadIdx.x == 0)
-    memory.kept = {
-        .up = scales.up(), .gradients_up = scales.gradients.up, .rate = gate.rate, .bias = gate.bias};
-  __pipeline_wait_prior(0);
-  with_own_pieces(memory.E, [&](int, uint4& words) {
+    Z[t] = row < call.V ? own().Z[warp][t][threadIdx.x % 32] : uint4{0, 0, 0, 0};
+  {
+    const Scales scales(largest);
+    if (threadIdx.x == 0)
+      memory.kept = {.up = scales.up(),
+                     .gradients_up = scales.gradients.up,
+                     .rate = gate_rate(call, head_of(i)),
+                     .bias = gate_bias(call, head_of(i), 0)};
+    __pipeline_wait_prior(0);
     const float factor = scales.gradients.down * call.scale;
-    change_words(words, [&](std::uint32_t word) {
-      const float2 x = unpack(word, dtype_of<inputs>(back.do_));
-      return pack_f16(factor * x.x, factor * x.y);
+    with_own_pieces(memory.E, [&](int, uint4& words) {
+      change_words(words, [&](std::uint32_t word) {
+        const float2 x = unpack(word, dtype_of<inputs>(back.do_));
+        return pack_f16(factor * x.x, factor * x.y);
+      });
     });
-  });
-  memory.arrival.wait(0);
+  }
   show_to_products();
-  __syncthreads();
+  __syncthreads();  // arrivals have begun
+  memory.ahead.wait(i);
+  memory.arrival.wait(3 * i);
+  end_step();
 
   // By values: the warp's 16 of the warpgroup's 64. A state's rows are values, its halves are channels.
   const auto state_of_values = [&](int c) {
     return operand<false>(memory.state.halves[c / 64]).from(c % 64, 64 * half);
   };
   const auto k_of_tokens = [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); };
-  float whole = pieces.products(memory.state, S) * memory.front[kTokens - 1];
-  end_step();
+  float whole;
   {
     Packed<kTokenTiles> z;
 #pragma unroll
     for (int n = 0; n < kTokenTiles; ++n) {
-      const float2 beta = pair_of_tokens(memory.beta, n);
+      const float2 beta = pair_of_tokens(memory.tokens.beta, n);
 #pragma unroll
       for (int r = 0; r < 2; ++r) z.at[n][r] = multiply_f16(word_of(Z, n, r), pack_f16(beta.x, beta.y));
     }
@@ -330,26 +334,34 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   show_to_products();
   {
     Slice<kTokenTiles> du, dY;
+    const StatePieces S(own().S.halves[0], call.V);  // on its way
     begin_all<false>(du, kHead, state_of_values, k_of_tokens);
     end_all(du);
-    scale_tokens(du, memory.back);
+    whole = S.products(memory.state.halves[0]);
+    scale_tokens(du, memory.tokens.back);
     begin_all<true>(
         du, kTokens, [&](int t) { return operand<true>(memory.E.halves[half]).from(t); },
         [&](int t) { return operand<true>(memory.M).from(t); });
     end_all(du);
     make_products(dY, packed(du), operand<true>(memory.T));
-    float sums[2 * kTokenTiles] = {};
+    const StatePieces rest(own().S.halves[1], call.V);
+    float of_beta[2 * kTokenTiles] = {};
 #pragma unroll
     for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const float2 own_Z = unpack_f16(word_of(Z, n, r));
-        sums[2 * n] += dY[n][2 * r] * own_Z.x, sums[2 * n + 1] += dY[n][2 * r + 1] * own_Z.y;
+        of_beta[2 * n] += dY[n][2 * r] * own_Z.x, of_beta[2 * n + 1] += dY[n][2 * r + 1] * own_Z.y;
       }
     }
-    put_token_sums(sums, memory.beta_sums[warp]);
-    __syncthreads();  // M has been read, U is there
+    put_token_sums(of_beta, memory.beta_sums[warp]);
+    __syncthreads();  // M and T have been read, U is there
+    if (threadIdx.x == 0) {
+      memory.of_N.expect(sizeof(PairTile));
+      copy_bulk(own().N, memory.N, memory.of_N);
+    }
     put(packed(dY), memory.dY, row);
+    whole = (whole + rest.products(memory.state.halves[1])) * memory.tokens.front[kTokens - 1];
   }
   show_to_products();
 
@@ -362,7 +374,6 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   const auto later = [](const PairTile& pairs) {
     return [&](int t) { return operand<true>(pairs).from(t); };
   };
-  const HeldPairs N(own.N);  // on its way while W is made
   Slice<kTokenTiles> W, dk, dq;
   forget(row);  // so that addresses are made again
   begin_all<false>(W, kHead, state_of_channels, [&](int v) { return operand<true>(memory.U).from(v); });
@@ -370,30 +381,33 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   __syncthreads();  // dS' has been read, dY is there
   if (threadIdx.x == 0) {
     memory.arrival.expect(state_bytes(call.V));
-    copy_bulk(own.S, memory.state, call.V, memory.arrival);
+    copy_bulk(own().S, memory.state, call.V, memory.arrival);
   }
-  token_pair_gradients(memory, N);
-  memory.arrival.wait(1);
+  token_pair_gradients(memory, i);
+  memory.arrival.wait(3 * i + 1);
   show_to_products();
   __syncthreads();
   forget(row);
   begin_all<false>(dk, kHead, state_of_channels, [&](int v) { return operand<true>(memory.dY).from(v); });
-  if (const int t = threadIdx.x; t < range.count && back.dbeta.data) {
+  if (const int t = threadIdx.x; t < chunk.count && back.dbeta.data) {
     const Rows& rows = back.dbeta;
     const float2 up = memory.kept.up;
-    store(rows.data, rows.dtype, range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head,
-          (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * memory.beta_slopes[t]);
+    store(
+        rows.data, rows.dtype,
+        chunk.batch * rows.batch + (chunk.first + t) * rows.token + head_of(i) * rows.head,
+        (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * memory.tokens.beta_slopes[t]);
   }
-  store_values<kBlockThreads>(back.dv, head, call.V, range, memory.dY, memory.beta, memory.kept.gradients_up);
+  store_values<kBlockThreads>(back.dv, head_of(i), call.V, chunk.range(), memory.dY, memory.tokens.beta,
+                              memory.kept.gradients_up);
   end_all(dk);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
-    const float2 front = pair_of_tokens(memory.front, n), beta = pair_of_tokens(memory.beta, n);
+    const float2 front = pair_of_tokens(memory.tokens.front, n), beta = pair_of_tokens(memory.tokens.beta, n);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) dk[n][i] *= i % 2 ? -front.y * beta.y : -front.x * beta.x;
+    for (int e = 0; e < 4; ++e) dk[n][e] *= e % 2 ? -front.y * beta.y : -front.x * beta.x;
   }
   begin_all<true>(dk, kTokens, k_of_channels, earlier(memory.dN));
-  scale_tokens(W, memory.back);
+  scale_tokens(W, memory.tokens.back);
   with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
     const float2 k = unpack_f16(word);
     whole += k.x * W[n][2 * r] + k.y * W[n][2 * r + 1];
@@ -405,22 +419,24 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) dk[n][i] += W[n][i];
+    for (int e = 0; e < 4; ++e) dk[n][e] += W[n][e];
   }
   __syncthreads();  // dY has been read
   if (threadIdx.x == 0) {
     memory.arrival.expect(sizeof(SplitRows));
-    copy_bulk(keys.q, memory.q, memory.arrival);
+    copy_bulk(keys().q, memory.q, memory.arrival);
   }
   forget(row);
   begin_all<false>(dq, kHead, state_of_channels,
                    [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); });
   end_all(dq);
-  scale_tokens(dq, memory.front);
+  scale_tokens(dq, memory.tokens.front);
   begin_all<true>(dq, kTokens, k_of_channels, earlier(memory.dM));
-  memory.arrival.wait(2);
+  memory.arrival.wait(3 * i + 2);
   end_all(dq);
-  __syncthreads();
+  __syncthreads();  // S, E and numbers of tokens have been read
+  const bool done = i + 1 == heads, alone = heads == 1, shared_keys = call.group > 1;
+  if (!done) fetch(i + 1);
   begin_all<true>(
       dk, 2 * kTokens,
       [&](int t) {
@@ -431,38 +447,52 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   end_all(dk);
   put_products(memory.k, row, dk, memory.by_warp[1][warp]);
   __syncthreads();
-  const float2 up = memory.kept.up;
-  // Heads that share keys leave their part in f16, and scaled.
-  const bool shared_keys = call.group > 1;
-  if (const int i = threadIdx.x; i < 3 * kTokens) {
-    const int which = i / kTokens, t = i % kTokens;
-    const float sum = token_sum(memory.by_warp[which], t);
-    memory.by_token[which][t] = sum;
-    if (which < 2) {
-      const float a = memory.norms[which][t] * (shared_keys ? 1 : up.y);
-      memory.norms[which][t] = a, memory.of_own[which][t] = a * sum;
-    }
+  float products = 0;
+  if (const int n = threadIdx.x; n < 3 * kTokens) {
+    products = token_sum(memory.by_warp[n / kTokens], n % kTokens);
+    memory.by_token[n / kTokens][n % kTokens] = products;
   }
+  using Part = PartWords<kBlockThreads, kTokenTiles>;
+  if (shared_keys && (alone || !done)) {
+    Part(dq, dk).store(own().parts);
+    if (threadIdx.x < 2 * kTokens) own().products[threadIdx.x] = products;
+  }
+  __syncthreads();
+  if (warp == 0) token_gate_gradients(back, memory, head_of(i), chunk.range(), own().factors[0]);
+  if (!done) goto next_head;
+
+  const float2 up = memory.kept.up;
+  const int key_head = head_of(0) / call.group, first_head = key_head * call.group;
+  KeySums<kBlockThreads, kTokenTiles> sums;
+  if (!shared_keys) {
+    sums.add(dq, dk, products, up);
+  } else if (alone) {
+    if (!last_of_group(call, workspace, chunk.place, key_head, memory.last)) return;
+    sums.add_heads(call, workspace, chunk, first_head, first_head + call.group - 1);
+  } else {
+    sums.add(Part(dq, dk), products, up);
+    sums.add_heads(call, workspace, chunk, first_head, head_of(i) - 1);
+  }
+  if (const int n = threadIdx.x; n < 2 * kTokens)
+    memory.of_own[n / kTokens][n % kTokens] = memory.norms[n / kTokens][n % kTokens] * sums.products;
   __syncthreads();
   const auto put_own = [&](int which, const SplitRows& rows, const Slice<kTokenTiles>& dx, const Rows& to,
                            KeyTile& tile) {
     if (to.data)
-      put_keys(rows, row, dx, memory.norms[which], memory.of_own[which], shared_keys ? 1 : up.x,
-               shared_keys || to.dtype == DType::f16, tile);
+      put_keys(rows, row, dx, memory.norms[which], memory.of_own[which], to.dtype == DType::f16, tile);
   };
   forget(row);
-  put_own(0, memory.q, dq, back.dq, memory.dq);
-  put_own(1, memory.k, dk, back.dk, memory.dk);
+  put_own(0, memory.q, sums.dq, back.dq, memory.dq);
+  put_own(1, memory.k, sums.dk, back.dk, memory.dk);
   __syncthreads();
-  if (warp == 0) token_gate_gradients(back, memory, head, range, parts);
-  if (!shared_keys) {
-    store_keys<kBlockThreads>(back.dq, head, call.K, range, memory.dq);
-    store_keys<kBlockThreads>(back.dk, head, call.K, range, memory.dk);
-  } else {
-    leave_keys<kBlockThreads>(back.dq, call.K, range.count, memory.dq, own, KeyPart::dq);
-    leave_keys<kBlockThreads>(back.dk, call.K, range.count, memory.dk, own, KeyPart::dk);
-    add_group<kBlockThreads>(back, workspace, chunk, memory.last);
-  }
+  store_keys<kBlockThreads>(back.dq, key_head, call.K, chunk.range(), memory.dq);
+  store_keys<kBlockThreads>(back.dk, key_head, call.K, chunk.range(), memory.dk);
+  return;
+}
+next_head:
+  __syncthreads();  // what this head had in shared memory has been read
+  ++i;
+  goto this_head;
 }
 
 }  // namespace fla::cuda_backward

@@ -17,9 +17,7 @@ struct alignas(1024) TokenPrepareMemory {
     KeyTile Qh;
   };
   union {
-    struct {
-      PairTile N, L;
-    };
+    PairTile N;
     KeyTile Kh;
   };
   Diagonal diagonal;
@@ -31,7 +29,7 @@ struct alignas(1024) TokenPrepareMemory {
 };
 static_assert(3 * (sizeof(TokenPrepareMemory) + 1024) <= 228 * 1024, "three blocks in an SM");
 
-/// M by the first warpgroup, N and L by the other one.
+/// M by the first warpgroup, N by the other one.
 __device__ inline void find_pairs(TokenPrepareMemory& memory) {
   const bool of_M = warpgroup() == 0;
   const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4,
@@ -43,8 +41,14 @@ __device__ inline void find_pairs(TokenPrepareMemory& memory) {
       [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); });
   end_all(d);
   const float G[2] = {memory.G[row], memory.G[row + 8]};
+  const int last_row = __shfl_sync(~0u, row, 31) + 8;  // of the warp
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
+    if (8 * n > last_row) {  // all above the diagonal
+#pragma unroll
+      for (int r = 0; r < 2; ++r) (of_M ? memory.M : memory.N).pair(row + 8 * r, 8 * n + 2 * p) = 0;
+      continue;
+    }
     const float2 earlier = pair_of_tokens(memory.G, n);
 #pragma unroll
     for (int r = 0; r < 2; ++r)
@@ -61,8 +65,8 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   extern __shared__ __align__(1024) char shared[];
   auto& memory = *reinterpret_cast<TokenPrepareMemory*>(shared);
   const RecurrenceCall& call = back.call;
-  const auto states = static_cast<unsigned>(call.N * call.HV);
-  if (blockIdx.x < states) return find_largest_of_states(back, workspace);
+  const auto states = static_cast<unsigned>(2 * call.N * call.HV);
+  if (blockIdx.x < states) return find_largest_of_state(back, workspace);
   const ChunkOfBlock<kTokens> chunk(call, call.HV, 0, blockIdx.x - states);
   if (chunk.count == 0) return;
   ChunkMemory& to = workspace.chunks[blockIdx.x - states];
@@ -79,21 +83,31 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   __syncthreads();
   if (const int t = threadIdx.x; t < kTokens) {
     const TokenSums sums(memory.gates);
-    memory.G[t] = sums.G, memory.beta[t] = beta.value(call);
-    memory.front[t] = exp2_decay(sums.G - sums.first), memory.back[t] = exp2_decay(sums.last - sums.G);
-    to.factors[1][t] = memory.front[t];
+    TokenNumbers& numbers = workspace.tokens[blockIdx.x - states];
+    memory.G[t] = numbers.G[t] = sums.G;
+    memory.beta[t] = numbers.beta[t] = beta.value(call);
+    memory.back[t] = numbers.back[t] = exp2_decay(sums.last - sums.G);
+    memory.front[t] = to.factors[1][t] = exp2_decay(sums.G - sums.first);
+    numbers.front[t] = exp2_decay(sums.G), numbers.beta_slopes[t] = beta_slope(call, beta);
   } else if (const int c = t - kTokens; c < kHead) {
     to.factors[0][c] = exp2_decay(memory.gates[kTokens / 2 - 1] + memory.gates[kTokens - 1]);
     if (c >= kTokens) to.factors[1][c] = exp2_decay(memory.gates[0]);
   }
   KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + key_head];
-  const bool kept = head % call.group == 0;  // by one of those that share it
   __pipeline_wait_prior(0);
-  normalize_own(memory.k, dtype_of<inputs>(call.k), kept, keys.k, keys.norms[1]);
-  normalize_own(memory.q, dtype_of<inputs>(call.q), kept, keys.q, keys.norms[0]);
+  const Normalized k(memory.k, dtype_of<inputs>(call.k)), q(memory.q, dtype_of<inputs>(call.q));
+  const bool keeps_keys = head % call.group == 0;  // one of those that share it
+  if (keeps_keys) k.store_norms(keys.norms[1]), q.store_norms(keys.norms[0]);
   show_to_products();
   __syncthreads();
   find_pairs(memory);
+  if (keeps_keys && warpgroup() == 0) {  // while the other warpgroup is still at N
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      store_tile<kBlockThreads / 2>(memory.k.halves[half], keys.k.halves[half]);
+      store_tile<kBlockThreads / 2>(memory.q.halves[half], keys.q.halves[half]);
+    }
+  }
   show_to_products();
   __syncthreads();
   solve(memory, to, [](auto, int) {});

@@ -62,26 +62,43 @@ template <class Change>
 __device__ void change_words(uint4& words, Change&& change) {
   words = {change(words.x), change(words.y), change(words.z), change(words.w)};
 }
-/// Rows with norm 1 in f16, in place, and the inverses of the norms that they had. Both go to the workspace
-/// too, if they are to be `kept`.
-__device__ inline void normalize_own(SplitRows& rows, DType dtype, bool kept, SplitRows& kept_rows,
-                                     float (&norms)[kTokens]) {
-  with_own_pieces(rows, [&](int t, uint4& words) {
-    float2 sums{};
-    for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
-      const float2 x = unpack(word, dtype);
-      sums.x += x.x * x.x, sums.y += x.y * x.y;
-    }
-    const float norm = rsqrtf(reduce<16>(sums.x + sums.y) + 1e-6f);
-    change_words(words, [&](std::uint32_t word) {
-      const float2 x = unpack(word, dtype);
-      return pack_f16(norm * x.x, norm * x.y);
+/// Rows with norm 1 in f16, in place, and the inverses of the norms that they had.
+class Normalized {
+ public:
+  __device__ Normalized(SplitRows& rows, DType dtype) : rows_(rows) {
+    float sums[kRows] = {};
+    int i = 0;
+    with_own_pieces(rows, [&](int, const uint4& words) {
+      for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
+        const float2 x = unpack(word, dtype);
+        sums[i] += x.x * x.x + x.y * x.y;
+      }
+      ++i;
     });
-    if (!kept) return;
-    *reinterpret_cast<uint4*>(kept_rows.piece(t, static_cast<int>(threadIdx.x) % 16 * 8)) = words;
-    if (threadIdx.x % 16 == 0) norms[t] = norm;
-  });
-}
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) norms_[r] = rsqrtf(reduce<16>(sums[r]) + 1e-6f);
+    i = 0;
+    with_own_pieces(rows, [&](int, uint4& words) {
+      change_words(words, [&](std::uint32_t word) {
+        const float2 x = unpack(word, dtype);
+        return pack_f16(norms_[i] * x.x, norms_[i] * x.y);
+      });
+      ++i;
+    });
+  }
+  __device__ void store_norms(float (&to)[kTokens]) const {
+    int i = 0;
+    with_own_pieces(rows_, [&](int t, const uint4&) {
+      if (threadIdx.x % 16 == 0) to[t] = norms_[i];
+      ++i;
+    });
+  }
+
+ private:
+  static constexpr int kRows = kTokens * (kHead / 8) / kBlockThreads;
+  SplitRows& rows_;
+  float norms_[kRows];
+};
 
 /// d = A B, or d += A B, of a warpgroup, over `count` of k: left(k) and right(k) are operands from there on.
 template <bool add, class Left, class Right>

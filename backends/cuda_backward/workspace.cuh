@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/cuda_backward/segments.cuh"
 #include "backends/cuda_backward/tiles.cuh"
 #include "fla/ops/common/cuda/memory_parts.h"
 #include "fla/ops/recurrence/cuda/backward/scales.cuh"
@@ -24,21 +25,45 @@
 ///     add_parts                dA_log and ddt_bias
 namespace fla::cuda_backward {
 
+/// dq and dk of a head that shares its keys, as a block's threads have them, in f16.
+using KeyParts = uint4[2 * kTokens * kHead / 8];
+
 /// What a chunk and value head has in the workspace.
 struct ChunkMemory {
   union {
-    KeyTile Kt;  ///< K~ / first; afterwards dq, tokens x channels, where key heads are shared
+    KeyTile Kt;  ///< K~ / first
     /// Where gates have a number a token: Z as left operands of warps, of 16 values and 16 tokens each.
     uint4 Z[kHead / 16][kTokens / 16][32];
   };
-  KeyTile Qh;  ///< Q^ / first; afterwards dk
+  KeyTile Qh;  ///< Q^ / first
   KeyTile Kh;  ///< K^
-  PairTile M, N, T;
-  StateTile S, dS;  ///< as the chunk begins; as it ends
+  union {
+    PairTile M;
+    float products[2 * kTokens];  ///< afterwards, where heads share keys: q dq and k dk of tokens
+  };
+  PairTile N, T;
+  union {
+    StateTile S;     ///< as the chunk begins
+    KeyParts parts;  ///< afterwards, where heads share keys: before the norm
+  };
+  StateTile dS;  ///< as it ends
   /// gamma, and 2^G of the first token, which Kt and Qh have to be multiplied by; of gates of a number a
   /// token tokens' 2^G / first come before it. Afterwards parts of sums over tokens: gradients of gates'
   /// offsets, and of their rates.
   float factors[2][kHead];
+};
+inline constexpr int kCarryThreads = 256, kCarryValues = 64;
+/// What a segment and value head has, where sequences are cut (segments.cuh).
+struct SegmentMemory {
+  /// R: forward, and back; of blocks of values, as their threads have it.
+  float4 ends[2][kHead / kCarryValues][kHead / 8][kCarryThreads / 2];
+  StateTile P;  ///< transposed: a row is a channel of the state that the segment begins with
+};
+/// What a chunk and value head has, where gates have a number a token: numbers of tokens.
+struct TokenNumbers {
+  alignas(16) float G[kTokens];               ///< sums of log2-decays
+  float front[kTokens], back[kTokens];        ///< decays from the chunk's front, and to its back
+  float beta[kTokens], beta_slopes[kTokens];  ///< and what gradients of beta are multiplied by
 };
 using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
 
@@ -49,9 +74,11 @@ struct KeyMemory {
 };
 
 struct BackwardMemory {
-  ChunkMemory* chunks;     ///< [place][HV]
-  KeyMemory* keys;         ///< [place][HV / group]
-  std::uint32_t* largest;  ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
+  ChunkMemory* chunks;      ///< [place][HV]
+  KeyMemory* keys;          ///< [place][HV / group]
+  TokenNumbers* tokens;     ///< [place][HV]
+  SegmentMemory* segments;  ///< [place / kLeastSegment][HV]
+  std::uint32_t* largest;   ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
   /// [place][HV / group], behind `largest`: how many heads of a group have left their dq and dk.
   std::uint32_t* done;
   std::int64_t places;
@@ -63,7 +90,10 @@ struct BackwardMemory {
         counters(2 * call.N * call.HV + (call.group > 1 ? places * (call.HV / call.group) : 0)) {
     MemoryParts cut{memory};
     cut.next(chunks, places * call.HV);
-    cut.next(keys, call.gate_kind == GateKind::channel ? 0 : places * (call.HV / call.group));
+    const bool by_channel = call.gate_kind == GateKind::channel;
+    cut.next(keys, by_channel ? 0 : places * (call.HV / call.group));
+    cut.next(tokens, by_channel ? 0 : places * call.HV);
+    cut.next(segments, may_be_cut(call) ? (places / kLeastSegment + 1) * call.HV : 0);
     cut.next(largest, counters);
     done = largest + 2 * call.N * call.HV;
     bytes = cut.bytes;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "tests/backends/cuda_backward/backward_test.h"
 #include "tools/conformance/laid_out.h"
@@ -82,6 +83,23 @@ TYPED_TEST(CudaBackwardNumbers, AreRightForManyHeads) {
   expect_right(spec, "40 heads");
 }
 
+/// So many blocks that each works on all heads of a group (gates of a number a token).
+TYPED_TEST(CudaBackwardNumbers, AreRightForManyGroupsOfHeads) {
+  auto spec = spec_of<TypeParam>(1000);
+  spec.H = 16, spec.HV = 32, spec.K = spec.V = 64;
+  spec.options.use_gate_in_kernel = spec.options.use_beta_sigmoid_in_kernel = true;
+  expect_right(spec, "16 groups");
+}
+
+TYPED_TEST(CudaBackwardNumbers, AreRightForLongSequencesOfFewHeads) {
+  for (const DataKind data : {DataKind::slow, DataKind::random}) {
+    auto spec = spec_of<TypeParam>(0);
+    spec.HV = 2, spec.data = data;
+    spec.lengths = {70, 4100, 3, 3300};
+    expect_right(spec, "long, " + std::string(name_of(data)));
+  }
+}
+
 TYPED_TEST(CudaBackwardNumbers, AreRightForSlowStrongAndResettingGates) {
   for (const DataKind data : {DataKind::slow, DataKind::bound, DataKind::strong, DataKind::resets,
                               DataKind::mixed, DataKind::repeated_keys}) {
@@ -115,13 +133,14 @@ TYPED_TEST(CudaBackwardNumbers, HaveTheSameBitsTwice) {
     fla_test::expect_same_bits(once, gradients_of<TypeParam>(made.args), "run " + std::to_string(i));
 }
 
-TYPED_TEST(CudaBackwardNumbers, HaveTheSameBitsAloneAndInABatch) {
-  auto spec = spec_of<TypeParam>(0);
+template <class Args>
+void expect_same_bits_alone(const std::vector<std::int64_t>& lengths) {
+  auto spec = spec_of<Args>(0);
   spec.HV = 2;
-  spec.lengths = {70, 0, 200, 3};
+  spec.lengths = lengths;
   spec.data = DataKind::slow;
-  const BackwardCase<TypeParam> made(spec);
-  const auto together = fla::cases::named_gradients(gradients_of<TypeParam>(made.args));
+  const BackwardCase<Args> made(spec);
+  const auto together = fla::cases::named_gradients(gradients_of<Args>(made.args));
   std::int64_t begin = 0, n = 0;
   for (const std::int64_t tokens : spec.lengths) {
     const auto cut = [&](const TensorView& tensor, bool is_state) {
@@ -132,7 +151,7 @@ TYPED_TEST(CudaBackwardNumbers, HaveTheSameBitsAloneAndInABatch) {
     for (TensorView* tensor : {&one.q, &one.k, &one.v, &one.g, &one.beta, &one.do_})
       *tensor = cut(*tensor, false);
     for (TensorView* state : {&one.initial_state, &one.dht}) *state = cut(*state, true);
-    const auto alone = fla::cases::named_gradients(gradients_of<TypeParam>(one));
+    const auto alone = fla::cases::named_gradients(gradients_of<Args>(one));
     for (std::size_t i = 0; i < together.size(); ++i) {
       const auto& [name, gradient] = together[i];
       if (!gradient.defined()) continue;
@@ -143,6 +162,14 @@ TYPED_TEST(CudaBackwardNumbers, HaveTheSameBitsAloneAndInABatch) {
     begin += tokens;
     ++n;
   }
+}
+
+TYPED_TEST(CudaBackwardNumbers, HaveTheSameBitsAloneAndInABatch) {
+  expect_same_bits_alone<TypeParam>({70, 0, 200, 3});
+}
+
+TYPED_TEST(CudaBackwardNumbers, HaveTheSameBitsAloneAndInABatchWhereSequencesAreCut) {
+  expect_same_bits_alone<TypeParam>({3300, 70, 4100});
 }
 
 TYPED_TEST(CudaBackwardNumbers, FollowUpstreamGradientsByPowersOfTwoExactly) {

@@ -48,6 +48,12 @@ TYPED_TEST(SmallCudaBackward, IsRightWithoutStatesAndWithResets) {
   expect_right(spec, "resets");
 }
 
+TYPED_TEST(SmallCudaBackward, IsRightForASequenceThatIsCut) {
+  auto spec = spec_of<TypeParam>(4100);
+  spec.V = 64, spec.data = DataKind::slow;
+  expect_right(spec, "cut");
+}
+
 TYPED_TEST(SmallCudaBackward, RunsNothingForNoTokens) { expect_right(spec_of<TypeParam>(0), "no tokens"); }
 
 }  // namespace

@@ -23,12 +23,12 @@ using fla_test::poison;
 using fla_test::workspace_of;
 
 template <class Args>
-fla::RecurrenceGradients run(const Args& args) {
+fla::RecurrenceGradients run(const Args& args, int multiprocessors = 132) {
   fla::RecurrenceGradients gradients = fla::make_result(args);
   for (const auto& [name, gradient] : fla::cases::named_gradients(gradients)) poison(gradient);
   const fla::BackwardCall call = fla::call_of(args, gradients);
   const auto workspace = workspace_of(fla::cuda_backward::workspace_bytes(call));
-  EXPECT_EQ(fla::cuda_backward::launch(call, workspace.get(), nullptr), cudaSuccess);
+  EXPECT_EQ(fla::cuda_backward::launch(call, workspace.get(), multiprocessors, nullptr), cudaSuccess);
   return gradients;
 }
 
@@ -91,6 +91,21 @@ TYPED_TEST(EmulatedCudaBackward, AgreesWithTheReference) {
   }
 }
 
+/// Long enough for four segments, one of them shorter; gates that a segment does not forget what was before
+/// by.
+TYPED_TEST(EmulatedCudaBackward, CarriesSegmentsOfLongSequencesAtOnce) {
+  auto spec = this->spec();
+  spec.lengths = {70, 4100, 3}, spec.V = 64, spec.data = DataKind::slow;
+  const fla::cases::BackwardCase<TypeParam> call(spec);
+  const auto reference = fla::cases::named_gradients(fla::cases::gradient_reference_of(call.args));
+  const auto gradients = fla::cases::named_gradients(run(call.args));
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].second.defined()) continue;
+    EXPECT_LE(fla::cases::gradient_error(gradients[i].second, reference[i].second), 5e-3)
+        << gradients[i].first;
+  }
+}
+
 TYPED_TEST(EmulatedCudaBackward, FollowsUpstreamGradientsByPowersOfTwoExactly) {
   auto spec = this->spec();
   spec.T = 70, spec.HV = 2, spec.data = DataKind::slow;
@@ -121,23 +136,42 @@ TYPED_TEST(EmulatedCudaBackward, LeavesTheStatesGradientWithoutTokens) {
     ASSERT_EQ(fla::cases::element(gradient, i), fla::cases::element(call.of_state, i)) << i;
 }
 
+template <class Gradients>
+void expect_same_bits(const Gradients& gradients, const Gradients& expected) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const fla::Tensor& gradient = expected[i].second;
+    if (!gradient.defined()) continue;
+    const auto bytes = static_cast<std::size_t>(gradient.numel()) * size_of(gradient.dtype());
+    EXPECT_EQ(std::memcmp(gradient.data(), gradients[i].second.data(), bytes), 0) << expected[i].first;
+  }
+}
+
+/// With one multiprocessor a block works on all heads that share keys.
+TYPED_TEST(EmulatedCudaBackward, HasTheSameBitsWhicheverBlocksWorkOnAGroup) {
+  for (const int group : {2, 3}) {
+    auto spec = this->spec();
+    spec.T = group == 2 ? 70 : 130, spec.HV = group, spec.V = group == 2 ? 128 : 64;
+    const fla::cases::BackwardCase<TypeParam> call(spec);
+    expect_same_bits(fla::cases::named_gradients(run(call.args, 1)),
+                     fla::cases::named_gradients(run(call.args)));
+  }
+}
+
 TYPED_TEST(EmulatedCudaBackward, HasTheSameBitsInOtherOrdersOfThreadsAndWithLateCopies) {
   auto spec = this->spec();
   spec.lengths = {70, 3}, spec.HV = 2;
   const fla::cases::BackwardCase<TypeParam> call(spec);
-  const auto expected = fla::cases::named_gradients(run(call.args));
-  for (const Schedule& schedule : {Schedule{.order = Schedule::Order::backwards, .late_copies = true},
-                                   Schedule{.order = Schedule::Order::rotating},
-                                   Schedule{.order = Schedule::Order::first_warp_first, .late_copies = true},
-                                   Schedule{.order = Schedule::Order::last_warp_first}}) {
-    fla::emulation::block::set_schedule(schedule);
-    const auto gradients = fla::cases::named_gradients(run(call.args));
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const fla::Tensor& gradient = expected[i].second;
-      if (!gradient.defined()) continue;
-      const auto bytes = static_cast<std::size_t>(gradient.numel()) * size_of(gradient.dtype());
-      EXPECT_EQ(std::memcmp(gradient.data(), gradients[i].second.data(), bytes), 0) << expected[i].first;
+  for (const int multiprocessors : {132, 1}) {
+    const auto expected = fla::cases::named_gradients(run(call.args, multiprocessors));
+    for (const Schedule& schedule :
+         {Schedule{.order = Schedule::Order::backwards, .late_copies = true},
+          Schedule{.order = Schedule::Order::rotating},
+          Schedule{.order = Schedule::Order::first_warp_first, .late_copies = true},
+          Schedule{.order = Schedule::Order::last_warp_first}}) {
+      fla::emulation::block::set_schedule(schedule);
+      expect_same_bits(fla::cases::named_gradients(run(call.args, multiprocessors)), expected);
     }
+    fla::emulation::block::set_schedule({});
   }
 }
 

@@ -217,6 +217,10 @@ struct alignas(8) Arrival {
   void wait(int of_round);
 };
 void copy_bulk(void* to, const void* from, std::uint32_t bytes, Arrival& arrival);
+template <int threads>
+void meet() {
+  __syncthreads();
+}
 
 inline constexpr std::size_t kSharedBytes = 227 * 1024;  ///< of a block on sm_90
 extern constinit thread_local char shared[];             ///< as the kernels call it

@@ -37,12 +37,31 @@ __device__ inline void add_largest(float most, std::uint32_t* largest) {
 template <int threads>
 __device__ float largest_of_state(const RecurrenceCall& call, const States& states, std::int64_t n,
                                   int head) {
+  constexpr int kAtOnce = 16;  // loads under way
   float most = 0;
   if (!states.data) return most;
-#pragma unroll 16  // loads on their way at once
-  for (int i = threadIdx.x; i < call.K * call.V; i += threads)
-    see(most, load(states.data, states.dtype,
-                   states.offset(n, head) + i / call.V * states.key + i % call.V * states.value));
+  // Neighbouring threads read neighbouring numbers.
+  const bool along_keys = states.key == 1;
+  const auto row = static_cast<unsigned>(along_keys ? call.K : call.V);
+  const std::int64_t step = along_keys ? states.key : states.value,
+                     next_row = along_keys ? states.value : states.key;
+  const std::int64_t from = states.offset(n, head);
+  const auto count = static_cast<unsigned>(call.K * call.V);
+#pragma unroll 1
+  for (unsigned first = threadIdx.x; first < count; first += kAtOnce * threads) {
+    std::uint32_t bits[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const unsigned i = first + j * threads;
+      bits[j] = i < count ? load_bits(states.data, is_16_bit(states.dtype),
+                                      from + i / row * next_row + i % row * step)
+                          : 0;
+    }
+    float x[kAtOnce];
+    to_floats(bits, states.dtype, x);
+#pragma unroll
+    for (const float each : x) see(most, each);
+  }
   return most;
 }
 
