@@ -53,21 +53,27 @@ __device__ inline float beta_slope(const RecurrenceCall& call, const HeldBeta& b
 }
 
 /// Stores a tile transposed, so that its rows, channels or values, become columns: a warp has 8 tokens and 32
-/// rows at a time, a lane eight neighbouring rows of one token t. body_of(t) is called once and stores them:
-/// it is given the first of the rows, and their words.
+/// rows at a time, a lane eight neighbouring rows of one token t. body_of(t) is called for each of its tokens
+/// and stores them: it is given the first of the rows, and their words.
 template <int threads, class BodyOf>
 __device__ void store_columns(const KeyTile& tile, int rows, int count, BodyOf&& body_of) {
-  constexpr int kStep = threads / 256 * 32;
-  const int lane = threadIdx.x % 32, token = static_cast<int>(threadIdx.x) / 32 % 8 * 8, t = token + lane / 4;
-  const auto body = body_of(t);
+  constexpr int kTokensAtOnce = threads < 256 ? threads / 4 : kTokens,
+                kStep = threads < 256 ? 32 : threads / 8;
+  const int lane = threadIdx.x % 32;
   // The row that this lane gives to ldmatrix: every lane then receives eight neighbouring rows.
   const int row = lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;
 #pragma unroll
-  for (int i = 0; i < kHead; i += kStep) {
-    const int first = i + static_cast<int>(threadIdx.x) / 256 * 32;
-    if (first >= rows) break;
-    const uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
-    if (t < count) body(first + lane % 4 * 8, words);
+  for (int first_token = 0; first_token < kTokens; first_token += kTokensAtOnce) {
+    const int token = first_token + static_cast<int>(threadIdx.x) / 32 * 8 % kTokensAtOnce,
+              t = token + lane / 4;
+    const auto body = body_of(t);
+#pragma unroll
+    for (int i = 0; i < kHead; i += kStep) {
+      const int first = i + (threads < 256 ? 0 : static_cast<int>(threadIdx.x) / 256 * 32);
+      if (first >= rows) break;
+      const uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
+      if (t < count) body(first + lane % 4 * 8, words);
+    }
   }
 }
 __device__ inline auto places_of(const Rows& rows, int head, const TokenRange& range) {

@@ -54,11 +54,9 @@ struct alignas(1024) TokenGradientMemory {
   float raw_gates[kTokens];
   // For later: registers have other uses meanwhile.
   ChunkOfBlock<kTokens> chunk;
-  struct {
-    float2 up;           ///< Scales::up()
-    float gradients_up;  ///< Scales::gradients.up
-    float rate, bias;    ///< gates'
-  } kept;
+  float2 up;                   ///< Scales::up()
+  float gradients_up;          ///< Scales::gradients.up
+  float gate_rate, gate_bias;  ///< TokenGate's
   union {
     /// Over a warp's channels: of q dq, of k dk, of the part of it where k reads.
     float by_warp[3][kHead / 16][kTokens];
@@ -123,8 +121,10 @@ __device__ inline void put_products(const SplitRows& rows, int channel, const Sl
 }
 
 /// dM, lower triangular, by one warpgroup, and dN, strictly lower triangular, by the other, which leaves what
-/// pairs add to dbeta. There is a barrier between reading U and writing over it.
-__device__ inline void token_pair_gradients(TokenGradientMemory& memory, int round_of_N) {
+/// pairs add to dbeta, while the first one does meanwhile(). There is a barrier between reading U and writing
+/// over it.
+template <class Meanwhile>
+__device__ void token_pair_gradients(TokenGradientMemory& memory, int round_of_N, Meanwhile&& meanwhile) {
   const bool of_M = warpgroup() == 0;
   const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
@@ -160,7 +160,7 @@ __device__ inline void token_pair_gradients(TokenGradientMemory& memory, int rou
                    j + 1 > least ? 0 : factor[r] * exp2_decay(G[r] - earlier.y) * d[n][2 * r + 1]);
     }
   }
-  if (of_M) return;
+  if (of_M) return meanwhile();
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float sum = reduce<4>(sums[r]);
@@ -187,7 +187,7 @@ __device__ inline void put_keys(const SplitRows& own, int channel, const Slice<k
 __device__ inline void token_gate_gradients(const BackwardCall& back, const TokenGradientMemory& memory,
                                             int head, const TokenRange& range, float* parts) {
   const RecurrenceCall& call = back.call;
-  const float2 up = memory.kept.up;
+  const float2 up = memory.up;
   const int lane = threadIdx.x % 32, t = 2 * lane;
   float terms[2];
 #pragma unroll
@@ -211,7 +211,7 @@ __device__ inline void token_gate_gradients(const BackwardCall& back, const Toke
   for (int i = 0; i < 2; ++i) {
     if (t + i >= range.count) continue;
     const float x = go_through_gate(call, memory.raw_gates[t + i], (whole + dg[i]) * up.x * up.y,
-                                    memory.kept.rate, memory.kept.bias, sums);
+                                    memory.gate_rate, memory.gate_bias, sums);
     const Rows& rows = back.dg;
     if (rows.data)
       store(rows.data, rows.dtype,
@@ -251,6 +251,13 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       copy_bulk(workspace.chunks[number].dS, memory.state, call.V, memory.ahead);
       copy_bulk(workspace.chunks[number].T, memory.T, memory.ahead);
       copy_bulk(workspace.tokens[number], memory.tokens, memory.ahead);
+#ifdef PREFETCH
+      if (i > 0) {
+        prefetch_bulk(workspace.chunks[number].Z, 128 * static_cast<std::uint32_t>(call.V));
+        prefetch_bulk(workspace.chunks[number].S.halves[0].at, state_bytes(call.V) / 2);
+        prefetch_bulk(workspace.chunks[number].S.halves[1].at, state_bytes(call.V) / 2);
+      }
+#endif
     }
     copy_input<kBlockThreads>(back.do_, head_of(i), 0, call.V, chunk.range(), memory.E);
     __pipeline_commit();
@@ -266,18 +273,16 @@ this_head : {
     return workspace.keys[chunk.place * (call.HV / call.group) + head_of(0) / call.group];
   };
   const Largest largest(call, workspace, chunk.n, head_of(i));
-  if (const int t = threadIdx.x; t < chunk.count) {
-    const Rows& rows = call.g;
-    memory.raw_gates[t] =
-        load(rows.data, rows.dtype,
-             chunk.batch * rows.batch + (chunk.first + t) * rows.token + head_of(i) * rows.head);
-  }
+  const TokenGate gate(call, head_of(i), chunk.range(), static_cast<int>(threadIdx.x));
   if (threadIdx.x == 0) {
     if (i == 0) {
       memory.ahead.begin(), memory.arrival.begin(), memory.of_N.begin();
       memory.arrival.expect(sizeof(SplitRows) + sizeof(KeyNorms) + sizeof(PairTile));
       copy_bulk(keys().k, memory.k, memory.arrival);
       copy_bulk(keys().norms, memory.norms, memory.arrival);
+#ifdef PREFETCHQ
+      prefetch_bulk(&keys().q, sizeof(SplitRows));
+#endif
     } else {
       memory.arrival.expect(sizeof(PairTile));
     }
@@ -287,17 +292,14 @@ this_head : {
     fetch(0);
     clear_rows<kBlockThreads>(memory.state, call.V);
   }
-  uint4 Z[kTokens / 16];  // on its way
+  const StatePieces S(own().S.halves[0], call.V);  // on its way
+  uint4 Z[kTokens / 16];
 #pragma unroll
   for (int t = 0; t < kTokens / 16; ++t)
     Z[t] = row < call.V ? own().Z[warp][t][threadIdx.x % 32] : uint4{0, 0, 0, 0};
   {
     const Scales scales(largest);
-    if (threadIdx.x == 0)
-      memory.kept = {.up = scales.up(),
-                     .gradients_up = scales.gradients.up,
-                     .rate = gate_rate(call, head_of(i)),
-                     .bias = gate_bias(call, head_of(i), 0)};
+    if (threadIdx.x == 0) memory.up = scales.up(), memory.gradients_up = scales.gradients.up;
     __pipeline_wait_prior(0);
     const float factor = scales.gradients.down * call.scale;
     with_own_pieces(memory.E, [&](int, uint4& words) {
@@ -311,6 +313,8 @@ this_head : {
   __syncthreads();  // arrivals have begun
   memory.ahead.wait(i);
   memory.arrival.wait(3 * i);
+  if (threadIdx.x < kTokens) memory.raw_gates[threadIdx.x] = gate.raw;
+  if (threadIdx.x == 0) memory.gate_rate = gate.rate, memory.gate_bias = gate.bias;
   end_step();
 
   // By values: the warp's 16 of the warpgroup's 64. A state's rows are values, its halves are channels.
@@ -334,17 +338,16 @@ this_head : {
   show_to_products();
   {
     Slice<kTokenTiles> du, dY;
-    const StatePieces S(own().S.halves[0], call.V);  // on its way
     begin_all<false>(du, kHead, state_of_values, k_of_tokens);
     end_all(du);
     whole = S.products(memory.state.halves[0]);
+    const StatePieces rest(own().S.halves[1], call.V);  // on its way
     scale_tokens(du, memory.tokens.back);
     begin_all<true>(
         du, kTokens, [&](int t) { return operand<true>(memory.E.halves[half]).from(t); },
         [&](int t) { return operand<true>(memory.M).from(t); });
     end_all(du);
     make_products(dY, packed(du), operand<true>(memory.T));
-    const StatePieces rest(own().S.halves[1], call.V);
     float of_beta[2 * kTokenTiles] = {};
 #pragma unroll
     for (int n = 0; n < kTokenTiles; ++n) {
@@ -383,7 +386,10 @@ this_head : {
     memory.arrival.expect(state_bytes(call.V));
     copy_bulk(own().S, memory.state, call.V, memory.arrival);
   }
-  token_pair_gradients(memory, i);
+  token_pair_gradients(memory, i, [&] {
+    store_values<kBlockThreads / 2>(back.dv, head_of(i), call.V, chunk.range(), memory.dY, memory.tokens.beta,
+                                    memory.gradients_up);
+  });
   memory.arrival.wait(3 * i + 1);
   show_to_products();
   __syncthreads();
@@ -391,14 +397,12 @@ this_head : {
   begin_all<false>(dk, kHead, state_of_channels, [&](int v) { return operand<true>(memory.dY).from(v); });
   if (const int t = threadIdx.x; t < chunk.count && back.dbeta.data) {
     const Rows& rows = back.dbeta;
-    const float2 up = memory.kept.up;
+    const float2 up = memory.up;
     store(
         rows.data, rows.dtype,
         chunk.batch * rows.batch + (chunk.first + t) * rows.token + head_of(i) * rows.head,
         (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * memory.tokens.beta_slopes[t]);
   }
-  store_values<kBlockThreads>(back.dv, head_of(i), call.V, chunk.range(), memory.dY, memory.tokens.beta,
-                              memory.kept.gradients_up);
   end_all(dk);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
@@ -432,17 +436,14 @@ this_head : {
   end_all(dq);
   scale_tokens(dq, memory.tokens.front);
   begin_all<true>(dq, kTokens, k_of_channels, earlier(memory.dM));
-  memory.arrival.wait(3 * i + 2);
   end_all(dq);
   __syncthreads();  // S, E and numbers of tokens have been read
   const bool done = i + 1 == heads, alone = heads == 1, shared_keys = call.group > 1;
   if (!done) fetch(i + 1);
+  begin_all<true>(dk, kTokens, k_of_channels, later(memory.dN));
+  memory.arrival.wait(3 * i + 2);
   begin_all<true>(
-      dk, 2 * kTokens,
-      [&](int t) {
-        return t < kTokens ? k_of_channels(t) : operand<true>(memory.q.halves[half]).from(t - kTokens);
-      },
-      [&](int t) { return t < kTokens ? later(memory.dN)(t) : later(memory.dM)(t - kTokens); });
+      dk, kTokens, [&](int t) { return operand<true>(memory.q.halves[half]).from(t); }, later(memory.dM));
   put_products(memory.q, row, dq, memory.by_warp[0][warp]);
   end_all(dk);
   put_products(memory.k, row, dk, memory.by_warp[1][warp]);
@@ -461,7 +462,7 @@ this_head : {
   if (warp == 0) token_gate_gradients(back, memory, head_of(i), chunk.range(), own().factors[0]);
   if (!done) goto next_head;
 
-  const float2 up = memory.kept.up;
+  const float2 up = memory.up;
   const int key_head = head_of(0) / call.group, first_head = key_head * call.group;
   KeySums<kBlockThreads, kTokenTiles> sums;
   if (!shared_keys) {

@@ -25,9 +25,48 @@ struct alignas(1024) TokenPrepareMemory {
   alignas(8) float G[kTokens];      ///< sums of log2-decays
   alignas(8) float front[kTokens];  ///< decays from the chunk's first token
   alignas(8) float back[kTokens];   ///< to its last one
-  float gates[kTokens];             ///< sums of log2-decays within 32 tokens
 };
 static_assert(3 * (sizeof(TokenPrepareMemory) + 1024) <= 228 * 1024, "three blocks in an SM");
+
+/// Gates and betas of two tokens of a lane of the first warp: the constructor issues the loads.
+struct TokenPair {
+  TokenGate gates[2];
+  HeldBeta betas[2];
+
+  __device__ TokenPair(const RecurrenceCall& call, int head, const TokenRange& range, int t)
+      : gates{{call, head, range, t}, {call, head, range, t + 32}},
+        betas{{call, head, range, t}, {call, head, range, t + 32}} {}
+  /// Numbers of tokens for this kernel, and for those that follow. The first warp calls this.
+  __device__ void put(const RecurrenceCall& call, TokenPrepareMemory& memory, TokenNumbers& numbers,
+                      float (&factors)[2][kHead]) const {
+    const int lane = threadIdx.x;
+    float G[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      G[i] = gates[i].decay(call);
+#pragma unroll
+      for (int step = 1; step < 32; step *= 2) {
+        const float before = __shfl_sync(~0u, G[i], lane - step);
+        if (lane >= step) G[i] += before;
+      }
+    }
+    const float middle = __shfl_sync(~0u, G[0], 31), first = __shfl_sync(~0u, G[0], 0);
+    G[1] += middle;
+    const float last = __shfl_sync(~0u, G[1], 31);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int t = lane + 32 * i;
+      memory.G[t] = numbers.G[t] = G[i];
+      memory.beta[t] = numbers.beta[t] = betas[i].value(call);
+      memory.back[t] = numbers.back[t] = exp2_decay(last - G[i]);
+      memory.front[t] = factors[1][t] = exp2_decay(G[i] - first);
+      numbers.front[t] = exp2_decay(G[i]), numbers.beta_slopes[t] = beta_slope(call, betas[i]);
+      factors[1][kTokens + t] = exp2_decay(first);
+    }
+#pragma unroll
+    for (int c = lane; c < kHead; c += 32) factors[0][c] = exp2_decay(last);
+  }
+};
 
 /// M by the first warpgroup, N by the other one.
 __device__ inline void find_pairs(TokenPrepareMemory& memory) {
@@ -50,11 +89,17 @@ __device__ inline void find_pairs(TokenPrepareMemory& memory) {
       continue;
     }
     const float2 earlier = pair_of_tokens(memory.G, n);
+    const bool on_diagonal = n / 2 == last_row / 16;
 #pragma unroll
-    for (int r = 0; r < 2; ++r)
-      // Above the diagonal decays may be infinite; put_pairs leaves those out.
-      put_pairs(memory, of_M, row + 8 * r, 8 * n + 2 * p, exp2_decay(G[r] - earlier.x) * d[n][2 * r],
-                exp2_decay(G[r] - earlier.y) * d[n][2 * r + 1]);
+    for (int r = 0; r < 2; ++r) {
+      const int i = row + 8 * r, j = 8 * n + 2 * p;
+      const float x = exp2_decay(G[r] - earlier.x) * d[n][2 * r],
+                  y = exp2_decay(G[r] - earlier.y) * d[n][2 * r + 1];
+      if (on_diagonal)  // where decays may also be infinite, and are left out
+        put_pairs(memory, of_M, i, j, x, y);
+      else
+        (of_M ? memory.M : memory.N).pair(i, j) = pack_f16(x, y);
+    }
   }
 }
 
@@ -72,27 +117,13 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   ChunkMemory& to = workspace.chunks[blockIdx.x - states];
   const int head = chunk.head, key_head = head / call.group;
   const TokenRange range = chunk.range();
-  const TokenGate gate(call, head, range);
-  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
+  const TokenPair tokens(call, head, range, threadIdx.x < 32 ? static_cast<int>(threadIdx.x) : kTokens);
   copy_input<kBlockThreads>(call.k, key_head, 0, call.K, range, memory.k);
   copy_input<kBlockThreads>(call.q, key_head, 0, call.K, range, memory.q);
   __pipeline_commit();
   find_largest_of_rows<inputs>(back, workspace, chunk);
   clear_rows<kBlockThreads>(memory.T, 0);
-  if (threadIdx.x < kTokens) memory.gates[threadIdx.x] = gate.sum(call);
-  __syncthreads();
-  if (const int t = threadIdx.x; t < kTokens) {
-    const TokenSums sums(memory.gates);
-    TokenNumbers& numbers = workspace.tokens[blockIdx.x - states];
-    memory.G[t] = numbers.G[t] = sums.G;
-    memory.beta[t] = numbers.beta[t] = beta.value(call);
-    memory.back[t] = numbers.back[t] = exp2_decay(sums.last - sums.G);
-    memory.front[t] = to.factors[1][t] = exp2_decay(sums.G - sums.first);
-    numbers.front[t] = exp2_decay(sums.G), numbers.beta_slopes[t] = beta_slope(call, beta);
-  } else if (const int c = t - kTokens; c < kHead) {
-    to.factors[0][c] = exp2_decay(memory.gates[kTokens / 2 - 1] + memory.gates[kTokens - 1]);
-    if (c >= kTokens) to.factors[1][c] = exp2_decay(memory.gates[0]);
-  }
+  if (threadIdx.x < 32) tokens.put(call, memory, workspace.tokens[blockIdx.x - states], to.factors);
   KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + key_head];
   __pipeline_wait_prior(0);
   const Normalized k(memory.k, dtype_of<inputs>(call.k)), q(memory.q, dtype_of<inputs>(call.q));

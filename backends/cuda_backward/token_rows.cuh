@@ -6,46 +6,24 @@
 /// warpgroups once they are f16. Either side of them can be contracted over, so nothing is transposed.
 namespace fla::cuda_backward {
 
-/// The gate of the thread's token, of gates that have a number a token: the constructor issues the loads.
+/// The gate of a token, of gates that have a number a token: the constructor issues the loads.
 struct TokenGate {
   float rate, bias, raw = 0;
   bool there;
 
-  __device__ TokenGate(const RecurrenceCall& call, int head, const TokenRange& range)
-      : rate(gate_rate(call, head)),
-        bias(gate_bias(call, head, 0)),
-        there(static_cast<int>(threadIdx.x) < range.count) {
+  __device__ TokenGate(const RecurrenceCall& call, int head, const TokenRange& range, int t)
+      : rate(gate_rate(call, head)), bias(gate_bias(call, head, 0)), there(t < range.count) {
     const Rows& rows = call.g;
     if (there)
       raw = load(rows.data, rows.dtype,
-                 range.batch * rows.batch + (range.first + static_cast<int>(threadIdx.x)) * rows.token +
-                     head * rows.head);
+                 range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head);
   }
-  /// The sum of log2-decays of the token and of those before it in its 32. All threads of a warp call this.
-  __device__ float sum(const RecurrenceCall& call) const {
-    const int lane = threadIdx.x % 32;
+  /// The log2-decay; 0 where there is no such token.
+  __device__ float decay(const RecurrenceCall& call) const {
     const float biases[1] = {bias};
     float x[1] = {raw};
     log2_decays(call, rate, biases, x);
-    float sum = !there ? 0 : x[0] < kStrongest ? kStrongest : x[0];
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-      const float before = __shfl_sync(~0u, sum, lane - step);
-      if (lane >= step) sum += before;
-    }
-    return sum;
-  }
-};
-
-/// What the thread's token has of the sums within 32 tokens: the sum from the chunk's first token on, that of
-/// the first token and that of all.
-struct TokenSums {
-  float G, first, last;
-
-  __device__ explicit TokenSums(const float (&within)[kTokens]) {
-    const int t = threadIdx.x;
-    const float middle = within[kTokens / 2 - 1];
-    G = within[t] + (t >= kTokens / 2 ? middle : 0), first = within[0], last = middle + within[kTokens - 1];
+    return !there ? 0 : x[0] < kStrongest ? kStrongest : x[0];
   }
 };
 

@@ -109,38 +109,48 @@ template <int KP>
 __global__ void __launch_bounds__(kSumThreads)
     add_parts(const __grid_constant__ BackwardCall back, const float* parts, std::int64_t stride,
               double* sums, std::int64_t places, bool first, bool last) {
-  constexpr int kNumbers = 2 * KP, kShares = kSumThreads / kNumbers;
-  __shared__ double shares[kShares][kNumbers];
-  const int head = blockIdx.x, number = static_cast<int>(threadIdx.x) % kNumbers, channel = number % KP;
-  const int share = static_cast<int>(threadIdx.x) / kNumbers;
+  __shared__ double shares[kSumThreads];
+  const int channels = summed_channels(back.call) == 1 ? 1 : KP, numbers = 2 * channels,
+            all = kSumThreads / numbers;
+  const int head = blockIdx.x, number = static_cast<int>(threadIdx.x) % numbers, channel = number % channels;
+  const int share = static_cast<int>(threadIdx.x) / numbers;
   const bool is_summed = channel < summed_channels(back.call);
+  const float* const own = parts + head * stride + number / channels * KP + channel;
   double x = 0;
   const std::int64_t end = is_summed ? places : 0;
-#pragma unroll 16
-  for (std::int64_t place = share; place < end; place += kShares)
-    x += static_cast<double>(parts[(place * back.call.HV + head) * stride + number]);
-  shares[share][number] = x;
-  __syncthreads();
+#pragma unroll 8
+  for (std::int64_t place = share; place < end; place += all)
+    x += static_cast<double>(own[place * back.call.HV * stride]);
+  shares[threadIdx.x] = x;
+  const auto add_halves = [&](int from, int to) {  // of as many threads, until `to` are left
+    for (int half = from / 2; half >= to; half /= 2) {
+      __syncthreads();
+      if (static_cast<int>(threadIdx.x) < half) shares[threadIdx.x] += shares[threadIdx.x + half];
+    }
+  };
+  add_halves(all * numbers, numbers);
   if (share == 0) {
-    const std::int64_t at = std::int64_t{head} * kNumbers + number;
+    const std::int64_t at = std::int64_t{head} * (2 * KP) + number;
+    x = shares[number];
     if (is_summed && !first) x += sums[at];
-    for (int other = 1; other < kShares; ++other) x += shares[other][number];
     if (is_summed && !last) sums[at] = x;
-    shares[0][number] = x;
+    shares[number] = x;
   }
   if (!last) return;
   const auto put = [&](const Parameters& to, double of_all) {
     if (to.data) store(to.data, to.dtype, head * to.head + channel * to.channel, static_cast<float>(of_all));
   };
-  if (threadIdx.x < KP && is_summed) put(back.ddt_bias, x);
-  double* const rates = shares[0] + KP;
-  for (int half = KP / 2; half > 0; half /= 2) {
+  if (static_cast<int>(threadIdx.x) < channels && is_summed) put(back.ddt_bias, x);
+  __syncthreads();
+  double& rates = shares[channels];
+  for (int half = channels / 2; half > 0; half /= 2) {
+    if (static_cast<int>(threadIdx.x) < half)
+      shares[channels + threadIdx.x] += shares[channels + half + threadIdx.x];
     __syncthreads();
-    if (threadIdx.x < half) rates[threadIdx.x] += rates[threadIdx.x + half];
   }
   if (threadIdx.x != 0) return;
   put(back.dg_gamma, x);
-  put(back.dA_log, rates[0]);
+  put(back.dA_log, rates);
 }
 
 }  // namespace fla::cuda
