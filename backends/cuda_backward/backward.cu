@@ -35,7 +35,7 @@ class Launches {
   cudaError_t run() {
     const std::int64_t chunks = memory_.places * call_.HV, heads = call_.N * call_.HV, states = 2 * heads;
     launch<clear<kBlockThreads>>((memory_.counters + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
-                                 memory_.largest, memory_.counters);
+                                 reinterpret_cast<std::uint32_t*>(memory_.largest), memory_.counters);
     if constexpr (by_channel)
       launch<prepare<inputs>, sizeof(PrepareMemory)>(states + chunks, kBlockThreads, back_, memory_);
     else

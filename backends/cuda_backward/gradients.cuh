@@ -691,7 +691,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   }
   const int head = chunk.head;
   const TokenRange range = chunk.range();
-  const Largest largest(call, workspace, chunk.n, head);
+  const Largest largest = workspace.largest[chunk.n * call.HV + head];
   const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
   HalfKeys<inputs> keys(call, head, range, memory.keys, memory.raw_gates, memory.gates, memory.norms, [&] {
     if (threadIdx.x == 0) {

@@ -226,8 +226,10 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   if (chunk.count == 0) return;
   ChunkMemory& to = workspace.chunks[blockIdx.x - states];
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
-  const WholeKeys<inputs> keys(call, chunk.head, chunk.range(), memory.keys, memory.raw_gates, memory.gates,
-                               memory.norms, [&] { find_largest_of_rows<inputs>(back, workspace, chunk); });
+  const WholeKeys<inputs> keys(
+      call, chunk.head, chunk.range(), memory.keys, memory.raw_gates, memory.gates, memory.norms, [&] {
+        LargestOfRows<inputs>(back, chunk).add_to(workspace.largest[chunk.n * call.HV + chunk.head], back);
+      });
   if (const int own = threadIdx.x; own < kTokens) memory.beta[own] = beta.value(call);
   __syncthreads();
   for (PairTile* const tile : {&memory.M, &memory.N, &memory.T}) clear_rows<kBlockThreads>(*tile, 0);

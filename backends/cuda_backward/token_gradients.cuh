@@ -51,12 +51,11 @@ struct alignas(1024) TokenGradientMemory {
   };
   TokenNumbers tokens;
   alignas(16) KeyNorms norms;
-  float raw_gates[kTokens];
   // For later: registers have other uses meanwhile.
   ChunkOfBlock<kTokens> chunk;
-  float2 up;                   ///< Scales::up()
-  float gradients_up;          ///< Scales::gradients.up
-  float gate_rate, gate_bias;  ///< TokenGate's
+  float2 up;           ///< Scales::up()
+  float gradients_up;  ///< Scales::gradients.up
+  Largest largest;
   union {
     /// Over a warp's channels: of q dq, of k dk, of the part of it where k reads.
     float by_warp[3][kHead / 16][kTokens];
@@ -69,7 +68,7 @@ struct alignas(1024) TokenGradientMemory {
   float by_token[3][kTokens];  ///< over all channels
   float whole[kHead / 16];     ///< the part of dg that all tokens share, by warps
   bool last;                   ///< of the heads that share keys
-  /// Rounds of a head: dS', T and numbers of tokens; M, and at first k too, S, and q; N.
+  /// Rounds of a head: dS', T and numbers; M, and at first k too, S, and q; N.
   Arrival ahead, arrival, of_N;
 };
 static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
@@ -126,7 +125,7 @@ __device__ inline void put_products(const SplitRows& rows, int channel, const Sl
 template <class Meanwhile>
 __device__ void token_pair_gradients(TokenGradientMemory& memory, int round_of_N, Meanwhile&& meanwhile) {
   const bool of_M = warpgroup() == 0;
-  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
+  const int row = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32 % 4 * 16, 0);
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
   Slice<kTokenTiles> d;
   const auto U = [&](int v) { return operand<true>(memory.U).from(v); };
@@ -147,6 +146,11 @@ __device__ void token_pair_gradients(TokenGradientMemory& memory, int round_of_N
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
     const int j = 8 * n + 2 * p;
+    if (8 * n > row + 8) {  // all above the diagonal
+#pragma unroll
+      for (int r = 0; r < 2; ++r) to.pair(row + g + 8 * r, j) = 0;
+      continue;
+    }
     const float2 earlier = pair_of_tokens(tokens.G, n);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -182,11 +186,23 @@ __device__ inline void put_keys(const SplitRows& own, int channel, const Slice<k
   });
 }
 
+/// What two tokens of a lane of the first warp have of gates: the constructor issues the loads.
+struct TwoGates {
+  float2 raw;
+  float rate, bias;
+
+  __device__ explicit TwoGates(const TokenGates& gates)
+      : raw(*reinterpret_cast<const float2*>(gates.raw + threadIdx.x % 32 * 2)),
+        rate(gates.rate),
+        bias(gates.bias) {}
+};
+
 /// From terms to the gradients of log-decays, and of what these are made from. `parts`: [2][kHead], of this
 /// chunk and head. One warp calls this and has two tokens a lane.
 __device__ inline void token_gate_gradients(const BackwardCall& back, const TokenGradientMemory& memory,
-                                            int head, const TokenRange& range, float* parts) {
+                                            int head, const TwoGates& gates, float* parts) {
   const RecurrenceCall& call = back.call;
+  const TokenRange range = memory.chunk.range();
   const float2 up = memory.up;
   const int lane = threadIdx.x % 32, t = 2 * lane;
   float terms[2];
@@ -210,8 +226,8 @@ __device__ inline void token_gate_gradients(const BackwardCall& back, const Toke
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (t + i >= range.count) continue;
-    const float x = go_through_gate(call, memory.raw_gates[t + i], (whole + dg[i]) * up.x * up.y,
-                                    memory.gate_rate, memory.gate_bias, sums);
+    const float x = go_through_gate(call, i ? gates.raw.y : gates.raw.x, (whole + dg[i]) * up.x * up.y,
+                                    gates.rate, gates.bias, sums);
     const Rows& rows = back.dg;
     if (rows.data)
       store(rows.data, rows.dtype,
@@ -221,86 +237,67 @@ __device__ inline void token_gate_gradients(const BackwardCall& back, const Toke
   if (lane == 0) parts[0] = sums.offset, parts[kHead] = sums.rate;
 }
 
-/// A block has `heads` value heads of a chunk: one, or all that share a key head.
+/// A block's chunk and heads: one, or all that share a key head.
 template <Inputs inputs>
-__global__ void __launch_bounds__(kBlockThreads, 2)
-    token_gradients(const __grid_constant__ BackwardCall back,
-                    const __grid_constant__ BackwardMemory workspace, int heads) {
-  extern __shared__ __align__(1024) char shared[];
-  auto& memory = *reinterpret_cast<TokenGradientMemory*>(shared);
-  const RecurrenceCall& call = back.call;
-  const ChunkOfBlock<kTokens>& chunk = memory.chunk;
-  const auto head_of = [&](int i) { return chunk.head * heads + i; };
-  const auto number_of = [&](int i) { return chunk.place * call.HV + head_of(i); };
-  {
-    const ChunkOfBlock<kTokens> own(call, call.HV / heads);
-    if (threadIdx.x == 0) memory.chunk = own;
-    __syncthreads();
-  }
-  if (chunk.count == 0) {
-    for (int i = 0; i < heads; ++i)
-      workspace.chunks[number_of(i)].factors[threadIdx.x / kHead][threadIdx.x % kHead] = 0;
-    return;
-  }
-  const int half = warpgroup(), warp = threadIdx.x / 32;
-  std::uint32_t row = 16 * warp;
-  const auto fetch = [&](int i) {  // what a head begins with
-    if (threadIdx.x == 0) {
-      const std::int64_t number = number_of(i);
-      memory.ahead.expect(state_bytes(call.V) + sizeof(PairTile) + sizeof(TokenNumbers));
-      copy_bulk(workspace.chunks[number].dS, memory.state, call.V, memory.ahead);
-      copy_bulk(workspace.chunks[number].T, memory.T, memory.ahead);
-      copy_bulk(workspace.tokens[number], memory.tokens, memory.ahead);
-#ifdef PREFETCH
-      if (i > 0) {
-        prefetch_bulk(workspace.chunks[number].Z, 128 * static_cast<std::uint32_t>(call.V));
-        prefetch_bulk(workspace.chunks[number].S.halves[0].at, state_bytes(call.V) / 2);
-        prefetch_bulk(workspace.chunks[number].S.halves[1].at, state_bytes(call.V) / 2);
-      }
-#endif
-    }
-    copy_input<kBlockThreads>(back.do_, head_of(i), 0, call.V, chunk.range(), memory.E);
-    __pipeline_commit();
-  };
-  int i = 0;
-  // A second way into the loop, which nobody takes: what is the same for all heads would else be made before
-  // it, and kept in memory as there are no registers for it.
-  if (gridDim.x == 0) goto next_head;
+struct TokenBlock {
+  const BackwardCall& back;
+  const BackwardMemory& workspace;
+  TokenGradientMemory& memory;
+  int heads;
 
-this_head : {
-  const auto own = [&]() -> ChunkMemory& { return workspace.chunks[number_of(i)]; };
-  const auto keys = [&]() -> const KeyMemory& {
-    return workspace.keys[chunk.place * (call.HV / call.group) + head_of(0) / call.group];
-  };
-  const Largest largest(call, workspace, chunk.n, head_of(i));
-  const TokenGate gate(call, head_of(i), chunk.range(), static_cast<int>(threadIdx.x));
-  if (threadIdx.x == 0) {
-    if (i == 0) {
-      memory.ahead.begin(), memory.arrival.begin(), memory.of_N.begin();
-      memory.arrival.expect(sizeof(SplitRows) + sizeof(KeyNorms) + sizeof(PairTile));
-      copy_bulk(keys().k, memory.k, memory.arrival);
-      copy_bulk(keys().norms, memory.norms, memory.arrival);
-#ifdef PREFETCHQ
-      prefetch_bulk(&keys().q, sizeof(SplitRows));
-#endif
-    } else {
-      memory.arrival.expect(sizeof(PairTile));
+  __device__ const ChunkOfBlock<kTokens>& chunk() const { return memory.chunk; }
+  __device__ int head(int i) const { return chunk().head * heads + i; }
+  __device__ std::int64_t number(int i) const { return chunk().place * back.call.HV + head(i); }
+  __device__ ChunkMemory& own(int i) const { return workspace.chunks[number(i)]; }
+  __device__ int key_head() const { return head(0) / back.call.group; }
+  __device__ const KeyMemory& keys() const {
+    return workspace.keys[chunk().place * (back.call.HV / back.call.group) + key_head()];
+  }
+
+  /// What head i begins with. All threads call this.
+  __device__ void fetch(int i) const {
+    const RecurrenceCall& call = back.call;
+    if (threadIdx.x == 0) {
+      Arrival& arrival = memory.ahead;
+      arrival.expect(state_bytes(call.V) + sizeof(PairTile) + sizeof(TokenNumbers) + sizeof(Largest));
+      copy_bulk(workspace.largest[chunk().n * call.HV + head(i)], memory.largest, arrival);
+      copy_bulk(workspace.tokens[number(i)].numbers, memory.tokens, arrival);
+      copy_bulk(own(i).T, memory.T, arrival);
+      copy_bulk(own(i).dS, memory.state, call.V, arrival);
     }
-    copy_bulk(own().M, memory.M, memory.arrival);
+    std::uint32_t thread = threadIdx.x;
+    forget(thread);  // so that what follows from it is made again
+    copy_input<kBlockThreads>(back.do_, head(i), 0, call.V, chunk().range(), memory.E,
+                              static_cast<int>(thread));
+    __pipeline_commit();
   }
-  if (i == 0) {
-    fetch(0);
-    clear_rows<kBlockThreads>(memory.state, call.V);
+  /// And what it needs soon, once nobody reads q any more: one thread calls this.
+  __device__ void fetch_M(int i) const {
+    memory.arrival.expect(sizeof(PairTile) + (i == 0 ? sizeof(SplitRows) + sizeof(KeyNorms) : 0));
+    copy_bulk(own(i).M, memory.M, memory.arrival);
+    if (i > 0) return;
+    copy_bulk(keys().k, memory.k, memory.arrival);
+    copy_bulk(keys().norms, memory.norms, memory.arrival);
   }
-  const StatePieces S(own().S.halves[0], call.V);  // on its way
+  /// Makes the gradients of head i, and after the last one those of keys; whether there is another one.
+  __device__ bool run(int i) const;
+};
+
+template <Inputs inputs>
+__device__ bool TokenBlock<inputs>::run(int i) const {
+  const RecurrenceCall& call = back.call;
+  const int warp = threadIdx.x / 32;
+  std::uint32_t row = 16 * warp;
+  const StatePieces S(own(i).S.halves[0], call.V);  // on its way
   uint4 Z[kTokens / 16];
 #pragma unroll
   for (int t = 0; t < kTokens / 16; ++t)
-    Z[t] = row < call.V ? own().Z[warp][t][threadIdx.x % 32] : uint4{0, 0, 0, 0};
+    Z[t] = row < call.V ? own(i).Z[warp][t][threadIdx.x % 32] : uint4{0, 0, 0, 0};
+  memory.ahead.wait(i);
+  __pipeline_wait_prior(0);
   {
-    const Scales scales(largest);
+    const Scales scales(memory.largest);
     if (threadIdx.x == 0) memory.up = scales.up(), memory.gradients_up = scales.gradients.up;
-    __pipeline_wait_prior(0);
     const float factor = scales.gradients.down * call.scale;
     with_own_pieces(memory.E, [&](int, uint4& words) {
       change_words(words, [&](std::uint32_t word) {
@@ -309,17 +306,17 @@ this_head : {
       });
     });
   }
-  show_to_products();
-  __syncthreads();  // arrivals have begun
-  memory.ahead.wait(i);
-  memory.arrival.wait(3 * i);
-  if (threadIdx.x < kTokens) memory.raw_gates[threadIdx.x] = gate.raw;
-  if (threadIdx.x == 0) memory.gate_rate = gate.rate, memory.gate_bias = gate.bias;
   end_step();
 
   // By values: the warp's 16 of the warpgroup's 64. A state's rows are values, its halves are channels.
-  const auto state_of_values = [&](int c) {
-    return operand<false>(memory.state.halves[c / 64]).from(c % 64, 64 * half);
+  const auto own_values = [&] {
+    return [&, half = warpgroup()](int c) {
+      return operand<false>(memory.state.halves[c / 64]).from(c % 64, 64 * half);
+    };
+  };
+  // The warpgroup's half of a tile's columns. (Which it is is found again each time: registers.)
+  const auto own_columns = [](const auto& tile) {
+    return [&tile, half = warpgroup()](int row) { return operand<true>(tile.halves[half]).from(row); };
   };
   const auto k_of_tokens = [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); };
   float whole;
@@ -336,16 +333,17 @@ this_head : {
     put(packed(u), memory.U, row);
   }
   show_to_products();
+  __syncthreads();  // E and U are there
+  memory.arrival.wait(3 * i);
   {
     Slice<kTokenTiles> du, dY;
-    begin_all<false>(du, kHead, state_of_values, k_of_tokens);
+    const StatePieces rest(own(i).S.halves[1], call.V);
+    begin_all<false>(du, kHead, own_values(), k_of_tokens);
     end_all(du);
     whole = S.products(memory.state.halves[0]);
-    const StatePieces rest(own().S.halves[1], call.V);  // on its way
     scale_tokens(du, memory.tokens.back);
-    begin_all<true>(
-        du, kTokens, [&](int t) { return operand<true>(memory.E.halves[half]).from(t); },
-        [&](int t) { return operand<true>(memory.M).from(t); });
+    begin_all<true>(du, kTokens, own_columns(memory.E),
+                    [&](int t) { return operand<true>(memory.M).from(t); });
     end_all(du);
     make_products(dY, packed(du), operand<true>(memory.T));
     float of_beta[2 * kTokenTiles] = {};
@@ -358,10 +356,10 @@ this_head : {
       }
     }
     put_token_sums(of_beta, memory.beta_sums[warp]);
-    __syncthreads();  // M and T have been read, U is there
+    __syncthreads();  // M and T have been read
     if (threadIdx.x == 0) {
       memory.of_N.expect(sizeof(PairTile));
-      copy_bulk(own().N, memory.N, memory.of_N);
+      copy_bulk(own(i).N, memory.N, memory.of_N);
     }
     put(packed(dY), memory.dY, row);
     whole = (whole + rest.products(memory.state.halves[1])) * memory.tokens.front[kTokens - 1];
@@ -369,8 +367,6 @@ this_head : {
   show_to_products();
 
   // By channels.
-  const auto state_of_channels = [&](int v) { return operand<true>(memory.state.halves[half]).from(v); };
-  const auto k_of_channels = [&](int t) { return operand<true>(memory.k.halves[half]).from(t); };
   const auto earlier = [](const PairTile& pairs) {  // of a token with those before it
     return [&](int t) { return operand<false>(pairs).from(t); };
   };
@@ -379,28 +375,30 @@ this_head : {
   };
   Slice<kTokenTiles> W, dk, dq;
   forget(row);  // so that addresses are made again
-  begin_all<false>(W, kHead, state_of_channels, [&](int v) { return operand<true>(memory.U).from(v); });
+  begin_all<false>(W, kHead, own_columns(memory.state),
+                   [&](int v) { return operand<true>(memory.U).from(v); });
   end_all(W);
   __syncthreads();  // dS' has been read, dY is there
   if (threadIdx.x == 0) {
     memory.arrival.expect(state_bytes(call.V));
-    copy_bulk(own().S, memory.state, call.V, memory.arrival);
+    copy_bulk(own(i).S, memory.state, call.V, memory.arrival);
   }
   token_pair_gradients(memory, i, [&] {
-    store_values<kBlockThreads / 2>(back.dv, head_of(i), call.V, chunk.range(), memory.dY, memory.tokens.beta,
+    store_values<kBlockThreads / 2>(back.dv, head(i), call.V, chunk().range(), memory.dY, memory.tokens.beta,
                                     memory.gradients_up);
   });
   memory.arrival.wait(3 * i + 1);
   show_to_products();
   __syncthreads();
   forget(row);
-  begin_all<false>(dk, kHead, state_of_channels, [&](int v) { return operand<true>(memory.dY).from(v); });
-  if (const int t = threadIdx.x; t < chunk.count && back.dbeta.data) {
+  begin_all<false>(dk, kHead, own_columns(memory.state),
+                   [&](int v) { return operand<true>(memory.dY).from(v); });
+  if (const int t = threadIdx.x; t < chunk().count && back.dbeta.data) {
     const Rows& rows = back.dbeta;
     const float2 up = memory.up;
     store(
         rows.data, rows.dtype,
-        chunk.batch * rows.batch + (chunk.first + t) * rows.token + head_of(i) * rows.head,
+        chunk().batch * rows.batch + (chunk().first + t) * rows.token + head(i) * rows.head,
         (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * memory.tokens.beta_slopes[t]);
   }
   end_all(dk);
@@ -410,7 +408,7 @@ this_head : {
 #pragma unroll
     for (int e = 0; e < 4; ++e) dk[n][e] *= e % 2 ? -front.y * beta.y : -front.x * beta.x;
   }
-  begin_all<true>(dk, kTokens, k_of_channels, earlier(memory.dN));
+  begin_all<true>(dk, kTokens, own_columns(memory.k), earlier(memory.dN));
   scale_tokens(W, memory.tokens.back);
   with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
     const float2 k = unpack_f16(word);
@@ -431,23 +429,24 @@ this_head : {
     copy_bulk(keys().q, memory.q, memory.arrival);
   }
   forget(row);
-  begin_all<false>(dq, kHead, state_of_channels,
+  begin_all<false>(dq, kHead, own_columns(memory.state),
                    [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); });
   end_all(dq);
   scale_tokens(dq, memory.tokens.front);
-  begin_all<true>(dq, kTokens, k_of_channels, earlier(memory.dM));
+  begin_all<true>(dq, kTokens, own_columns(memory.k), earlier(memory.dM));
   end_all(dq);
   __syncthreads();  // S, E and numbers of tokens have been read
   const bool done = i + 1 == heads, alone = heads == 1, shared_keys = call.group > 1;
   if (!done) fetch(i + 1);
-  begin_all<true>(dk, kTokens, k_of_channels, later(memory.dN));
+  begin_all<true>(dk, kTokens, own_columns(memory.k), later(memory.dN));
   memory.arrival.wait(3 * i + 2);
-  begin_all<true>(
-      dk, kTokens, [&](int t) { return operand<true>(memory.q.halves[half]).from(t); }, later(memory.dM));
+  begin_all<true>(dk, kTokens, own_columns(memory.q), later(memory.dM));
   put_products(memory.q, row, dq, memory.by_warp[0][warp]);
   end_all(dk);
   put_products(memory.k, row, dk, memory.by_warp[1][warp]);
-  __syncthreads();
+  const TwoGates gates(workspace.tokens[number(i)].gates);  // on their way
+  __syncthreads();                                          // q has been read
+  if (!done && threadIdx.x == 0) fetch_M(i + 1);
   float products = 0;
   if (const int n = threadIdx.x; n < 3 * kTokens) {
     products = token_sum(memory.by_warp[n / kTokens], n % kTokens);
@@ -455,24 +454,24 @@ this_head : {
   }
   using Part = PartWords<kBlockThreads, kTokenTiles>;
   if (shared_keys && (alone || !done)) {
-    Part(dq, dk).store(own().parts);
-    if (threadIdx.x < 2 * kTokens) own().products[threadIdx.x] = products;
+    Part(dq, dk).store(own(i).parts);
+    if (threadIdx.x < 2 * kTokens) own(i).products[threadIdx.x] = products;
   }
   __syncthreads();
-  if (warp == 0) token_gate_gradients(back, memory, head_of(i), chunk.range(), own().factors[0]);
-  if (!done) goto next_head;
+  if (warp == 0) token_gate_gradients(back, memory, head(i), gates, own(i).factors[0]);
+  if (!done) return true;
 
   const float2 up = memory.up;
-  const int key_head = head_of(0) / call.group, first_head = key_head * call.group;
+  const int first_head = key_head() * call.group;
   KeySums<kBlockThreads, kTokenTiles> sums;
   if (!shared_keys) {
     sums.add(dq, dk, products, up);
   } else if (alone) {
-    if (!last_of_group(call, workspace, chunk.place, key_head, memory.last)) return;
-    sums.add_heads(call, workspace, chunk, first_head, first_head + call.group - 1);
+    if (!last_of_group(call, workspace, chunk().place, key_head(), memory.last)) return false;
+    sums.add_heads(call, workspace, chunk(), first_head, first_head + call.group - 1);
   } else {
     sums.add(Part(dq, dk), products, up);
-    sums.add_heads(call, workspace, chunk, first_head, head_of(i) - 1);
+    sums.add_heads(call, workspace, chunk(), first_head, head(i) - 1);
   }
   if (const int n = threadIdx.x; n < 2 * kTokens)
     memory.of_own[n / kTokens][n % kTokens] = memory.norms[n / kTokens][n % kTokens] * sums.products;
@@ -486,12 +485,41 @@ this_head : {
   put_own(0, memory.q, sums.dq, back.dq, memory.dq);
   put_own(1, memory.k, sums.dk, back.dk, memory.dk);
   __syncthreads();
-  store_keys<kBlockThreads>(back.dq, key_head, call.K, chunk.range(), memory.dq);
-  store_keys<kBlockThreads>(back.dk, key_head, call.K, chunk.range(), memory.dk);
-  return;
+  store_keys<kBlockThreads>(back.dq, key_head(), call.K, chunk().range(), memory.dq);
+  store_keys<kBlockThreads>(back.dk, key_head(), call.K, chunk().range(), memory.dk);
+  return false;
 }
+
+/// A block has `heads` value heads of a chunk.
+template <Inputs inputs>
+__global__ void __launch_bounds__(kBlockThreads, 2)
+    token_gradients(const __grid_constant__ BackwardCall back,
+                    const __grid_constant__ BackwardMemory workspace, int heads) {
+  extern __shared__ __align__(1024) char shared[];
+  const TokenBlock<inputs> block{back, workspace, *reinterpret_cast<TokenGradientMemory*>(shared), heads};
+  TokenGradientMemory& memory = block.memory;
+  {
+    const ChunkOfBlock<kTokens> chunk(back.call, back.call.HV / heads);
+    if (threadIdx.x == 0) {
+      memory.chunk = chunk;
+      memory.ahead.begin(), memory.arrival.begin(), memory.of_N.begin();
+    }
+    __syncthreads();
+  }
+  if (memory.chunk.count == 0) {
+    for (int i = 0; i < heads; ++i) block.own(i).factors[threadIdx.x / kHead][threadIdx.x % kHead] = 0;
+    return;
+  }
+  block.fetch(0);
+  if (threadIdx.x == 0) block.fetch_M(0);
+  clear_rows<kBlockThreads>(memory.state, back.call.V);
+  int i = 0;
+  // A second way into the loop, which nobody takes: what is the same for all heads would else be made before
+  // it, and kept in memory as there are no registers for it.
+  if (gridDim.x == 0) goto next_head;
+this_head:
+  if (!block.run(i)) return;
 next_head:
-  __syncthreads();  // what this head had in shared memory has been read
   ++i;
   goto this_head;
 }

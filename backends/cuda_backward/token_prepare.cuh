@@ -21,52 +21,58 @@ struct alignas(1024) TokenPrepareMemory {
     KeyTile Kh;
   };
   Diagonal diagonal;
+  TokenMemory tokens;
   alignas(8) float beta[kTokens];
-  alignas(8) float G[kTokens];      ///< sums of log2-decays
   alignas(8) float front[kTokens];  ///< decays from the chunk's first token
-  alignas(8) float back[kTokens];   ///< to its last one
 };
 static_assert(3 * (sizeof(TokenPrepareMemory) + 1024) <= 228 * 1024, "three blocks in an SM");
 
-/// Gates and betas of two tokens of a lane of the first warp: the constructor issues the loads.
-struct TokenPair {
-  TokenGate gates[2];
-  HeldBeta betas[2];
+/// The thread's token, of the first two warps, and the gate of the other warp's token: the constructor issues
+/// the loads.
+struct OwnToken {
+  int t;
+  TokenGate gate, other_gate;
+  HeldBeta beta;
 
-  __device__ TokenPair(const RecurrenceCall& call, int head, const TokenRange& range, int t)
-      : gates{{call, head, range, t}, {call, head, range, t + 32}},
-        betas{{call, head, range, t}, {call, head, range, t + 32}} {}
-  /// Numbers of tokens for this kernel, and for those that follow. The first warp calls this.
-  __device__ void put(const RecurrenceCall& call, TokenPrepareMemory& memory, TokenNumbers& numbers,
-                      float (&factors)[2][kHead]) const {
-    const int lane = threadIdx.x;
-    float G[2];
+  __device__ OwnToken(const RecurrenceCall& call, int head, const TokenRange& range)
+      : t(static_cast<int>(threadIdx.x)),
+        gate(call, head, range, t),
+        other_gate(call, head, range, t ^ 32),
+        beta(call, head, range, t) {}
+
+  /// The first two warps call this.
+  __device__ void put(const RecurrenceCall& call, TokenPrepareMemory& memory) const {
+    const int lane = t % 32;
+    const float own = gate.decay(call), other = other_gate.decay(call), of_others = reduce(other);
+    float G = own;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      G[i] = gates[i].decay(call);
-#pragma unroll
-      for (int step = 1; step < 32; step *= 2) {
-        const float before = __shfl_sync(~0u, G[i], lane - step);
-        if (lane >= step) G[i] += before;
-      }
+    for (int step = 1; step < 32; step *= 2) {
+      const float before = __shfl_sync(~0u, G, lane - step);
+      if (lane >= step) G += before;
     }
-    const float middle = __shfl_sync(~0u, G[0], 31), first = __shfl_sync(~0u, G[0], 0);
-    G[1] += middle;
-    const float last = __shfl_sync(~0u, G[1], 31);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int t = lane + 32 * i;
-      memory.G[t] = numbers.G[t] = G[i];
-      memory.beta[t] = numbers.beta[t] = betas[i].value(call);
-      memory.back[t] = numbers.back[t] = exp2_decay(last - G[i]);
-      memory.front[t] = factors[1][t] = exp2_decay(G[i] - first);
-      numbers.front[t] = exp2_decay(G[i]), numbers.beta_slopes[t] = beta_slope(call, betas[i]);
-      factors[1][kTokens + t] = exp2_decay(first);
-    }
-#pragma unroll
-    for (int c = lane; c < kHead; c += 32) factors[0][c] = exp2_decay(last);
+    const float last = __shfl_sync(~0u, G, 31) + of_others, first = __shfl_sync(~0u, t < 32 ? own : other, 0);
+    if (t >= 32) G += of_others;
+    auto& [numbers, gates] = memory.tokens;
+    numbers.G[t] = G;
+    numbers.front[t] = exp2_decay(G), numbers.back[t] = exp2_decay(last - G);
+    numbers.beta[t] = memory.beta[t] = beta.value(call), numbers.beta_slopes[t] = beta_slope(call, beta);
+    gates.raw[t] = gate.raw;
+    if (t == 0) gates.rate = gate.rate, gates.bias = gate.bias;
+    memory.front[t] = exp2_decay(G - first);
   }
 };
+
+/// Numbers of tokens to the workspace, for the kernels that follow, by `threads`.
+template <int threads>
+__device__ void store_tokens(const TokenPrepareMemory& memory, TokenMemory& tokens,
+                             float (&factors)[2][kHead], int thread) {
+  for (int i = thread; i < static_cast<int>(sizeof(TokenMemory) / sizeof(uint4)); i += threads)
+    reinterpret_cast<uint4*>(&tokens)[i] = reinterpret_cast<const uint4*>(&memory.tokens)[i];
+  for (int c = thread; c < kHead; c += threads) {
+    factors[0][c] = memory.tokens.numbers.front[kTokens - 1];
+    factors[1][c] = c < kTokens ? memory.front[c] : memory.tokens.numbers.front[0];
+  }
+}
 
 /// M by the first warpgroup, N by the other one.
 __device__ inline void find_pairs(TokenPrepareMemory& memory) {
@@ -79,7 +85,7 @@ __device__ inline void find_pairs(TokenPrepareMemory& memory) {
       d, kHead, [&](int c) { return operand<false>(rows.halves[c / 64]).from(c % 64); },
       [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); });
   end_all(d);
-  const float G[2] = {memory.G[row], memory.G[row + 8]};
+  const float G[2] = {memory.tokens.numbers.G[row], memory.tokens.numbers.G[row + 8]};
   const int last_row = __shfl_sync(~0u, row, 31) + 8;  // of the warp
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
@@ -88,7 +94,7 @@ __device__ inline void find_pairs(TokenPrepareMemory& memory) {
       for (int r = 0; r < 2; ++r) (of_M ? memory.M : memory.N).pair(row + 8 * r, 8 * n + 2 * p) = 0;
       continue;
     }
-    const float2 earlier = pair_of_tokens(memory.G, n);
+    const float2 earlier = pair_of_tokens(memory.tokens.numbers.G, n);
     const bool on_diagonal = n / 2 == last_row / 16;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -117,13 +123,13 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   ChunkMemory& to = workspace.chunks[blockIdx.x - states];
   const int head = chunk.head, key_head = head / call.group;
   const TokenRange range = chunk.range();
-  const TokenPair tokens(call, head, range, threadIdx.x < 32 ? static_cast<int>(threadIdx.x) : kTokens);
   copy_input<kBlockThreads>(call.k, key_head, 0, call.K, range, memory.k);
   copy_input<kBlockThreads>(call.q, key_head, 0, call.K, range, memory.q);
   __pipeline_commit();
-  find_largest_of_rows<inputs>(back, workspace, chunk);
+  const LargestOfRows<inputs> largest(back, chunk);
   clear_rows<kBlockThreads>(memory.T, 0);
-  if (threadIdx.x < 32) tokens.put(call, memory, workspace.tokens[blockIdx.x - states], to.factors);
+  if (threadIdx.x < kTokens) OwnToken(call, head, range).put(call, memory);
+  largest.add_to(workspace.largest[chunk.n * call.HV + head], back);
   KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + key_head];
   __pipeline_wait_prior(0);
   const Normalized k(memory.k, dtype_of<inputs>(call.k)), q(memory.q, dtype_of<inputs>(call.q));
@@ -141,7 +147,9 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   }
   show_to_products();
   __syncthreads();
-  solve(memory, to, [](auto, int) {});
+  solve(memory, to, [&](auto threads, int thread) {
+    store_tokens<threads>(memory, workspace.tokens[blockIdx.x - states], to.factors, thread);
+  });
   show_to_products();
   __syncthreads();
   store_tile<kBlockThreads>(memory.T, to.T);
@@ -153,7 +161,7 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   {
     Packed<kTokenTiles> Kr;
     with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
-      Kr.at[n][r] = scaled(word, pair_of_tokens(memory.back, n));
+      Kr.at[n][r] = scaled(word, pair_of_tokens(memory.tokens.numbers.back, n));
     });
     Slice<kTokenTiles> x;
     make_products(x, Kr, operand<true>(memory.T));

@@ -59,11 +59,19 @@ struct SegmentMemory {
   float4 ends[2][kHead / kCarryValues][kHead / 8][kCarryThreads / 2];
   StateTile P;  ///< transposed: a row is a channel of the state that the segment begins with
 };
-/// What a chunk and value head has, where gates have a number a token: numbers of tokens.
-struct TokenNumbers {
-  alignas(16) float G[kTokens];               ///< sums of log2-decays
+/// What a chunk and value head has, where gates have a number a token.
+struct alignas(16) TokenNumbers {
+  float G[kTokens];                           ///< sums of log2-decays
   float front[kTokens], back[kTokens];        ///< decays from the chunk's front, and to its back
   float beta[kTokens], beta_slopes[kTokens];  ///< and what gradients of beta are multiplied by
+};
+struct alignas(16) TokenGates {
+  float raw[kTokens];           ///< as they came
+  float rate, bias, unused[2];  ///< what made decays of them
+};
+struct TokenMemory {
+  TokenNumbers numbers;
+  TokenGates gates;
 };
 using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
 
@@ -73,29 +81,37 @@ struct KeyMemory {
   KeyNorms norms;
 };
 
+/// The largest numbers of a sequence and head, bits of their absolute values.
+struct alignas(16) Largest {
+  std::uint32_t values;     ///< of v and initial_state
+  std::uint32_t gradients;  ///< of E and dht
+  std::uint32_t unused[2];
+};
+
 struct BackwardMemory {
   ChunkMemory* chunks;      ///< [place][HV]
   KeyMemory* keys;          ///< [place][HV / group]
-  TokenNumbers* tokens;     ///< [place][HV]
+  TokenMemory* tokens;      ///< [place][HV]
   SegmentMemory* segments;  ///< [place / kLeastSegment][HV]
-  std::uint32_t* largest;   ///< [2][N][HV], bits of absolute values: v and initial_state; E and dht
+  Largest* largest;         ///< [N][HV]
   /// [place][HV / group], behind `largest`: how many heads of a group have left their dq and dk.
   std::uint32_t* done;
   std::int64_t places;
-  std::int64_t counters;  ///< of `largest` and `done` together; all are 0 at first
+  std::int64_t counters;  ///< words of `largest` and `done` together; all are 0 at first
   std::size_t bytes = 0;
 
   BackwardMemory(const RecurrenceCall& call, char* memory)
       : places(chunk_places<kTokens>(call)),
-        counters(2 * call.N * call.HV + (call.group > 1 ? places * (call.HV / call.group) : 0)) {
+        counters(4 * call.N * call.HV + (call.group > 1 ? places * (call.HV / call.group) : 0)) {
     MemoryParts cut{memory};
     cut.next(chunks, places * call.HV);
     const bool by_channel = call.gate_kind == GateKind::channel;
     cut.next(keys, by_channel ? 0 : places * (call.HV / call.group));
     cut.next(tokens, by_channel ? 0 : places * call.HV);
     cut.next(segments, may_be_cut(call) ? (places / kLeastSegment + 1) * call.HV : 0);
-    cut.next(largest, counters);
-    done = largest + 2 * call.N * call.HV;
+    std::uint32_t* words;
+    cut.next(words, counters);
+    largest = reinterpret_cast<Largest*>(words), done = words + 4 * call.N * call.HV;
     bytes = cut.bytes;
   }
 };
@@ -123,14 +139,6 @@ inline constexpr float kStrongest = -200;
 /// The largest numbers become about 1/16: sums of f16 products then have room to grow by 2^20, and what is
 /// 2^-20 of the largest still counts.
 using Scale = cuda::Scale<4>;
-/// The largest numbers of a sequence and head, on their way.
-struct Largest {
-  std::uint32_t values, gradients;
-
-  __device__ Largest(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
-      : values(memory.largest[n * call.HV + head]),
-        gradients(memory.largest[(call.N + n) * call.HV + head]) {}
-};
 struct Scales {
   Scale values, gradients;
 
@@ -144,7 +152,7 @@ struct Scales {
     return {power(most), power(min(max(all - most, -126), 126))};
   }
   __device__ Scales(const RecurrenceCall& call, const BackwardMemory& memory, std::int64_t n, int head)
-      : Scales(Largest(call, memory, n, head)) {}
+      : Scales(memory.largest[n * call.HV + head]) {}
 };
 
 }  // namespace fla::cuda_backward
