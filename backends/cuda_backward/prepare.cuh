@@ -243,7 +243,13 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   __syncthreads();
   const auto front = keys.template decays_from_front<true>(), Q = keys.q * front;
   put(keys.k * front, memory.results.Kt, keys.channel);
-  solve(memory, to, [&](auto threads, int thread) { store_tile<threads>(memory.results.Kt, to.Kt, thread); });
+  solve(
+      memory,
+      [&](int thread) {
+        store_tile<kOthers>(memory.M, to.M, thread);
+        store_tile<kOthers>(memory.N, to.N, thread);
+      },
+      [&](int thread) { store_tile<kOthers>(memory.results.Kt, to.Kt, thread); });
   __syncthreads();
   {
     Slice<kTokenTiles> x = {};

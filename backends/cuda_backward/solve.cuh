@@ -74,10 +74,11 @@ __device__ void merge(Memory& memory, int base, int column) {
   }
 }
 
-/// Solves for T, by two warps; the others store M and N and, after a barrier, meanwhile<threads>(thread).
-template <class Memory, class Meanwhile>
-__device__ void solve(Memory& memory, ChunkMemory& to, Meanwhile&& meanwhile) {
-  constexpr int kOthers = kBlockThreads - 64;
+inline constexpr int kOthers = kBlockThreads - 64;  ///< threads that do not solve
+
+/// Solves for T, by two warps. The others do meanwhile(thread), and after a barrier also(thread).
+template <class Memory, class Meanwhile, class Also>
+__device__ void solve(Memory& memory, Meanwhile&& meanwhile, Also&& also) {
   const int warp = threadIdx.x / 32, other = static_cast<int>(threadIdx.x) - 64;
   if (warp < 2) {
     const int block = threadIdx.x / 16, j = threadIdx.x % 16;
@@ -98,14 +99,13 @@ __device__ void solve(Memory& memory, ChunkMemory& to, Meanwhile&& meanwhile) {
           static_cast<std::uint16_t>(pack_f16(x[i], 0));
     }
   } else {
-    store_tile<kOthers>(memory.M, to.M, other);
-    store_tile<kOthers>(memory.N, to.N, other);
+    meanwhile(other);
   }
   __syncthreads();
   if (warp < 2)
     merge<16>(memory, 32 * warp, 32 * warp);
   else
-    meanwhile(std::integral_constant<int, kOthers>{}, other);
+    also(other);
   __syncthreads();
   if (warp < 2) merge<32>(memory, 0, 16 * warp);
 }

@@ -5,7 +5,8 @@
 #include "backends/cuda_backward/token_rows.cuh"
 
 /// The operators of one chunk and value head whose gates have a number a token (workspace.cuh). The decays of
-/// pairs are factors of whole pairs: a warpgroup makes M, the other one N; then a warp has 16 channels.
+/// pairs are factors of whole pairs: both warpgroups make N, one of them M while two warps of the other one
+/// solve; then a warp has 16 channels.
 namespace fla::cuda_backward {
 
 struct alignas(1024) TokenPrepareMemory {
@@ -74,39 +75,62 @@ __device__ void store_tokens(const TokenPrepareMemory& memory, TokenMemory& toke
   }
 }
 
-/// M by the first warpgroup, N by the other one.
-__device__ inline void find_pairs(TokenPrepareMemory& memory) {
-  const bool of_M = warpgroup() == 0;
-  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4,
-            p = threadIdx.x % 4;
-  Slice<kTokenTiles> d;
-  const SplitRows& rows = of_M ? memory.q : memory.k;
-  begin_all<false>(
-      d, kHead, [&](int c) { return operand<false>(rows.halves[c / 64]).from(c % 64); },
-      [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); });
-  end_all(d);
-  const float G[2] = {memory.tokens.numbers.G[row], memory.tokens.numbers.G[row + 8]};
-  const int last_row = __shfl_sync(~0u, row, 31) + 8;  // of the warp
+/// A warpgroup's rows of M or N, columns from `first` on: d is what they are before decays.
+template <int tiles>
+__device__ void put_pairs(TokenPrepareMemory& memory, bool of_M, int first, const Slice<tiles>& d) {
+  const int first_row = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32 % 4 * 16, 0),
+            row = first_row + static_cast<int>(threadIdx.x) % 32 / 4, p = threadIdx.x % 4;
+  const float* const sums = memory.tokens.numbers.G;
+  const float G[2] = {sums[row], sums[row + 8]};
+  PairTile& to = of_M ? memory.M : memory.N;
 #pragma unroll
-  for (int n = 0; n < kTokenTiles; ++n) {
-    if (8 * n > last_row) {  // all above the diagonal
+  for (int n = 0; n < tiles; ++n) {
+    const int j = first + 8 * n + 2 * p, block = (first + 8 * n) / 16 * 16;
+    if (block > first_row) {  // above the diagonal
 #pragma unroll
-      for (int r = 0; r < 2; ++r) (of_M ? memory.M : memory.N).pair(row + 8 * r, 8 * n + 2 * p) = 0;
+      for (int r = 0; r < 2; ++r) to.pair(row + 8 * r, j) = 0;
       continue;
     }
-    const float2 earlier = pair_of_tokens(memory.tokens.numbers.G, n);
-    const bool on_diagonal = n / 2 == last_row / 16;
+    const float2 earlier = pair_of_tokens(memory.tokens.numbers.G, n, first);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int i = row + 8 * r, j = 8 * n + 2 * p;
       const float x = exp2_decay(G[r] - earlier.x) * d[n][2 * r],
                   y = exp2_decay(G[r] - earlier.y) * d[n][2 * r + 1];
-      if (on_diagonal)  // where decays may also be infinite, and are left out
-        put_pairs(memory, of_M, i, j, x, y);
+      if (block == first_row)  // where decays may also be infinite, and are left out
+        put_pairs(memory, of_M, row + 8 * r, j, x, y);
       else
-        (of_M ? memory.M : memory.N).pair(i, j) = pack_f16(x, y);
+        to.pair(row + 8 * r, j) = pack_f16(x, y);
     }
   }
+}
+
+/// Half of the columns of N by each warpgroup.
+__device__ inline void find_N(TokenPrepareMemory& memory) {
+  const int first = warpgroup() * (kTokens / 2);
+  Slice<kTokenTiles / 2> d;
+  keep(d);
+  begin_products();
+#pragma unroll
+  for (int c = 0; c < kHead; c += 16) {
+    const auto rows = operand<false>(memory.k.halves[c / 64]);
+    if (c == 0)
+      add_product<false>(d, rows, rows.from(0, first));
+    else
+      add_product(d, rows.from(c % 64), rows.from(c % 64, first));
+  }
+  end_products();
+  wait_for_products<0>();
+  keep(d);
+  put_pairs(memory, false, first, d);
+}
+/// M, by one warpgroup.
+__device__ inline void find_M(TokenPrepareMemory& memory) {
+  Slice<kTokenTiles> d;
+  begin_all<false>(
+      d, kHead, [&](int c) { return operand<false>(memory.q.halves[c / 64]).from(c % 64); },
+      [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); });
+  end_all(d);
+  put_pairs(memory, true, 0, d);
 }
 
 template <Inputs inputs>
@@ -137,19 +161,25 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   if (keeps_keys) k.store_norms(keys.norms[1]), q.store_norms(keys.norms[0]);
   show_to_products();
   __syncthreads();
-  find_pairs(memory);
-  if (keeps_keys && warpgroup() == 0) {  // while the other warpgroup is still at N
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      store_tile<kBlockThreads / 2>(memory.k.halves[half], keys.k.halves[half]);
-      store_tile<kBlockThreads / 2>(memory.q.halves[half], keys.q.halves[half]);
-    }
-  }
-  show_to_products();
+  find_N(memory);
   __syncthreads();
-  solve(memory, to, [&](auto threads, int thread) {
-    store_tokens<threads>(memory, workspace.tokens[blockIdx.x - states], to.factors, thread);
-  });
+  constexpr int kRest = kOthers - kBlockThreads / 2;  // of the warpgroup that solves
+  solve(
+      memory,
+      [&](int thread) {
+        if (warpgroup() == 1) return find_M(memory);
+        store_tile<kRest>(memory.N, to.N, thread);
+        store_tokens<kRest>(memory, workspace.tokens[blockIdx.x - states], to.factors, thread);
+      },
+      [&](int thread) {
+        store_tile<kOthers>(memory.M, to.M, thread);
+        if (!keeps_keys) return;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          store_tile<kOthers>(memory.k.halves[half], keys.k.halves[half], thread);
+          store_tile<kOthers>(memory.q.halves[half], keys.q.halves[half], thread);
+        }
+      });
   show_to_products();
   __syncthreads();
   store_tile<kBlockThreads>(memory.T, to.T);
