@@ -53,9 +53,4 @@ __device__ void meet() {
   asm volatile("barrier.sync 1, %0;" ::"n"(threads) : "memory");
 }
 
-/// Brings as much to the second cache, for loads and copies to come.
-__device__ inline void prefetch_bulk(const void* from, std::uint32_t bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
-}
-
 }  // namespace fla::cuda

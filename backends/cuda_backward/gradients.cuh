@@ -608,9 +608,11 @@ __device__ inline void store_gates(const Rows& rows, int head, int K, const Toke
   const std::int64_t at = range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head;
 #pragma unroll 1
   for (int c = static_cast<int>(threadIdx.x) % 8 * 8; c < K; c += 64) {
-    const float* const from = tile + t * kSliceRow + c;
-    const float4 lower = *reinterpret_cast<const float4*>(from),
-                 upper = *reinterpret_cast<const float4*>(from + 4);
+    const float4* const from = reinterpret_cast<const float4*>(tile + t * kSliceRow + c);
+    // Half of the threads have the upper numbers first: those of eight threads then lie in different banks.
+    const int turned = threadIdx.x / 4 % 2;
+    const float4 first = from[turned], second = from[1 - turned], lower = turned ? second : first,
+                 upper = turned ? first : second;
     const float x[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
     if (is_16_bit(rows.dtype)) {
       store_8(rows.data, rows.dtype, at + c, x);

@@ -60,8 +60,9 @@ __device__ void store_columns(const KeyTile& tile, int rows, int count, BodyOf&&
   constexpr int kTokensAtOnce = threads < 256 ? threads / 4 : kTokens,
                 kStep = threads < 256 ? 32 : threads / 8;
   const int lane = threadIdx.x % 32;
-  // The row that this lane gives to ldmatrix: every lane then receives eight neighbouring rows.
-  const int row = lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2;
+  // The row that this lane gives to ldmatrix. Lanes p, modulo 4, receive rows 8 p .. 8 p + 7, of matrix m two
+  // from 2 (m ^ p) on: rows of a matrix lie in eight different places modulo 8, and so in different banks.
+  const int row = lane % 8 / 2 * 8 + (lane / 8 ^ lane % 8 / 2) * 2 + lane % 2;
 #pragma unroll
   for (int first_token = 0; first_token < kTokens; first_token += kTokensAtOnce) {
     const int token = first_token + static_cast<int>(threadIdx.x) / 32 * 8 % kTokensAtOnce,
@@ -71,7 +72,9 @@ __device__ void store_columns(const KeyTile& tile, int rows, int count, BodyOf&&
     for (int i = 0; i < kHead; i += kStep) {
       const int first = i + (threads < 256 ? 0 : static_cast<int>(threadIdx.x) / 256 * 32);
       if (first >= rows) break;
-      const uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
+      uint4 words = load_matrices<true>(tile.address(first, token, row, 0));
+      if (lane & 1) words = {words.y, words.x, words.w, words.z};
+      if (lane & 2) words = {words.z, words.w, words.x, words.y};
       if (t < count) body(first + lane % 4 * 8, words);
     }
   }

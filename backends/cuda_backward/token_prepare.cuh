@@ -28,40 +28,66 @@ struct alignas(1024) TokenPrepareMemory {
 };
 static_assert(3 * (sizeof(TokenPrepareMemory) + 1024) <= 228 * 1024, "three blocks in an SM");
 
-/// The thread's token, of the first two warps, and the gate of the other warp's token: the constructor issues
-/// the loads.
-struct OwnToken {
-  int t;
-  TokenGate gate, other_gate;
-  HeldBeta beta;
+/// What makes decays of a head's gates, and gates of tokens: bits first, so that all loads are under way.
+struct HeldGates {
+  std::uint32_t rate_bits = 0, bias_bits = 0, raw_bits[2] = {};
+  bool there[2];
 
-  __device__ OwnToken(const RecurrenceCall& call, int head, const TokenRange& range)
-      : t(static_cast<int>(threadIdx.x)),
-        gate(call, head, range, t),
-        other_gate(call, head, range, t ^ 32),
-        beta(call, head, range, t) {}
-
-  /// The first two warps call this.
-  __device__ void put(const RecurrenceCall& call, TokenPrepareMemory& memory) const {
-    const int lane = t % 32;
-    const float own = gate.decay(call), other = other_gate.decay(call), of_others = reduce(other);
-    float G = own;
+  /// Of tokens t and t ^ 32; of none unless it `reads`.
+  __device__ HeldGates(const RecurrenceCall& call, int head, const TokenRange& range, int t, bool reads)
+      : there{reads && t < range.count, reads && (t ^ 32) < range.count} {
+    const Rows& rows = call.g;
+    const std::int64_t at = range.batch * rows.batch + range.first * rows.token + head * rows.head;
 #pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-      const float before = __shfl_sync(~0u, G, lane - step);
-      if (lane >= step) G += before;
-    }
-    const float last = __shfl_sync(~0u, G, 31) + of_others, first = __shfl_sync(~0u, t < 32 ? own : other, 0);
-    if (t >= 32) G += of_others;
-    auto& [numbers, gates] = memory.tokens;
-    numbers.G[t] = G;
-    numbers.front[t] = exp2_decay(G), numbers.back[t] = exp2_decay(last - G);
-    numbers.beta[t] = memory.beta[t] = beta.value(call), numbers.beta_slopes[t] = beta_slope(call, beta);
-    gates.raw[t] = gate.raw;
-    if (t == 0) gates.rate = gate.rate, gates.bias = gate.bias;
-    memory.front[t] = exp2_decay(G - first);
+    for (int i = 0; i < 2; ++i)
+      if (there[i])
+        raw_bits[i] = load_bits(rows.data, is_16_bit(rows.dtype), at + (i ? t ^ 32 : t) * rows.token);
+    const auto bits = [&](const Parameters& x) {
+      return reads && x.data ? load_bits(x.data, is_16_bit(x.dtype), head * x.head) : 0;
+    };
+    if (call.gate != Gate::given) rate_bits = bits(call.A_log), bias_bits = bits(call.dt_bias);
+  }
+  __device__ float raw(const RecurrenceCall& call, int i) const {
+    return to_float(raw_bits[i], call.g.dtype);
+  }
+  __device__ float rate(const RecurrenceCall& call) const {
+    return call.gate != Gate::given && call.A_log.data ? expf(to_float(rate_bits, call.A_log.dtype)) : 1;
+  }
+  __device__ float bias(const RecurrenceCall& call) const { return to_float(bias_bits, call.dt_bias.dtype); }
+  /// Log2-decays; 0 where there is no such token.
+  __device__ float2 decays(const RecurrenceCall& call) const {
+    const float biases[2] = {bias(call), bias(call)};
+    float x[2] = {raw(call, 0), raw(call, 1)};
+    log2_decays(call, rate(call), biases, x);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) x[i] = !there[i] ? 0 : x[i] < kStrongest ? kStrongest : x[i];
+    return {x[0], x[1]};
   }
 };
+
+/// Numbers of the thread's token, by the first two warps. Each also adds up the gates of the other one.
+__device__ inline void put_token(const RecurrenceCall& call, const HeldGates& held, const HeldBeta& beta,
+                                 TokenPrepareMemory& memory) {
+  const int t = threadIdx.x, lane = t % 32;
+  const float2 decays = held.decays(call);  // of this warp's token, of the other one's
+  const float of_others = reduce(decays.y);
+  float G = decays.x;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const float before = __shfl_sync(~0u, G, lane - step);
+    if (lane >= step) G += before;
+  }
+  const float last = __shfl_sync(~0u, G, 31) + of_others,
+              first = __shfl_sync(~0u, t < 32 ? decays.x : decays.y, 0);
+  if (t >= 32) G += of_others;
+  auto& [numbers, gates] = memory.tokens;
+  numbers.G[t] = G;
+  numbers.front[t] = exp2_decay(G), numbers.back[t] = exp2_decay(last - G);
+  numbers.beta[t] = memory.beta[t] = beta.value(call), numbers.beta_slopes[t] = beta_slope(call, beta);
+  memory.front[t] = exp2_decay(G - first);
+  gates.raw[t] = held.raw(call, 0);
+  if (t == 0) gates.rate = held.rate(call), gates.bias = held.bias(call);
+}
 
 /// Numbers of tokens to the workspace, for the kernels that follow, by `threads`.
 template <int threads>
@@ -147,12 +173,15 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   ChunkMemory& to = workspace.chunks[blockIdx.x - states];
   const int head = chunk.head, key_head = head / call.group;
   const TokenRange range = chunk.range();
+  const bool has_token = threadIdx.x < kTokens;
+  const HeldGates gates(call, head, range, static_cast<int>(threadIdx.x), has_token);
+  const HeldBeta beta(call, head, range, static_cast<int>(threadIdx.x));
   copy_input<kBlockThreads>(call.k, key_head, 0, call.K, range, memory.k);
   copy_input<kBlockThreads>(call.q, key_head, 0, call.K, range, memory.q);
   __pipeline_commit();
   const LargestOfRows<inputs> largest(back, chunk);
   clear_rows<kBlockThreads>(memory.T, 0);
-  if (threadIdx.x < kTokens) OwnToken(call, head, range).put(call, memory);
+  if (has_token) put_token(call, gates, beta, memory);
   largest.add_to(workspace.largest[chunk.n * call.HV + head], back);
   KeyMemory& keys = workspace.keys[chunk.place * (call.HV / call.group) + key_head];
   __pipeline_wait_prior(0);

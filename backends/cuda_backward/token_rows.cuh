@@ -6,27 +6,6 @@
 /// warpgroups once they are f16. Either side of them can be contracted over, so nothing is transposed.
 namespace fla::cuda_backward {
 
-/// The gate of a token, of gates that have a number a token: the constructor issues the loads.
-struct TokenGate {
-  float rate, bias, raw = 0;
-  bool there;
-
-  __device__ TokenGate(const RecurrenceCall& call, int head, const TokenRange& range, int t)
-      : rate(gate_rate(call, head)), bias(gate_bias(call, head, 0)), there(t < range.count) {
-    const Rows& rows = call.g;
-    if (there)
-      raw = load(rows.data, rows.dtype,
-                 range.batch * rows.batch + (range.first + t) * rows.token + head * rows.head);
-  }
-  /// The log2-decay; 0 where there is no such token.
-  __device__ float decay(const RecurrenceCall& call) const {
-    const float biases[1] = {bias};
-    float x[1] = {raw};
-    log2_decays(call, rate, biases, x);
-    return !there ? 0 : x[0] < kStrongest ? kStrongest : x[0];
-  }
-};
-
 /// A thread's pieces of rows that it copied itself by copy_input: 16 threads have a row.
 template <class Body>
 __device__ void with_own_pieces(SplitRows& rows, Body&& body) {

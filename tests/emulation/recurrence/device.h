@@ -217,7 +217,6 @@ struct alignas(8) Arrival {
   void wait(int of_round);
 };
 void copy_bulk(void* to, const void* from, std::uint32_t bytes, Arrival& arrival);
-inline void prefetch_bulk(const void*, std::uint32_t) {}
 template <int threads>
 void meet() {
   __syncthreads();
