@@ -1,7 +1,7 @@
 #pragma once
 
+#include "backends/cuda_backward/carry_task.cuh"
 #include "backends/cuda_backward/wgmma.cuh"
-#include "backends/cuda_backward/workspace.cuh"
 
 /// Carries 64 values of a head's state forward through the chunks of a sequence, or its gradient back. The
 /// state at the start of each chunk, or its gradient at the end, goes to the workspace. Both are
@@ -17,31 +17,13 @@
 ///     2       Y^T [16 x 64 tokens]
 ///     3       S^T [16 x 128 channels]
 ///
-/// The others copy: the operators of two chunks to come, and the state of the chunk that is worked on. Where
+/// The others copy: the operators of two chunks to come, and the state of the chunk that is worked on. They
+/// have a loop of their own, in which no registers are kept for the state. Where
 /// gates have a number a token, k is there instead of K~, tokens' decays multiply Y, and forward Y, which is
 /// Z then, goes to the workspace too.
 namespace fla::cuda_backward {
 
-enum class Direction { forward, back };
-
 inline constexpr int kCarryStages = 3;
-
-/// What a block begins with (segments.cuh).
-enum class Begin {
-  given,     ///< the sequence's first state
-  zero,      ///< for R
-  identity,  ///< for P: it has channels in the place of values
-  composed,  ///< what the segments before have left
-};
-struct CarryTask {
-  Begin begin;
-  std::int64_t n;
-  int head, value;  ///< the first of the block's
-  int turn;         ///< of the segments in the order of travel
-
-  /// Those of chunks.
-  __device__ bool keeps_states() const { return begin == Begin::given || begin == Begin::composed; }
-};
 
 struct Empty {};
 
@@ -101,45 +83,6 @@ struct Changes {
   __device__ const Fragment& at(int tile) const { return parts[tile / kTiles][tile % kTiles]; }
 };
 
-/// The sequence with this rank by length: the longest ones begin first, so that none is left alone at the
-/// end. All threads of a block call this.
-__device__ inline std::int64_t longest_first(const RecurrenceCall& call, std::int64_t rank) {
-  if (call.N == 1 || call.N > kCarryThreads || !call.cu_seqlens.data) return rank;
-  __shared__ std::int64_t lengths[kCarryThreads];
-  __shared__ int chosen;
-  const int own = threadIdx.x;
-  if (own < call.N) {
-    const Sequence sequence = sequence_of(call, own);
-    lengths[own] = sequence.end - sequence.begin;
-  }
-  __syncthreads();
-  if (own < call.N) {
-    int before = 0;
-    for (int n = 0; n < call.N; ++n)
-      before += lengths[n] > lengths[own] || (lengths[n] == lengths[own] && n < own) ? 1 : 0;
-    if (before == rank) chosen = own;
-  }
-  __syncthreads();
-  return chosen;
-}
-
-/// Of the sequences that are cut the one with this number, or -1. All lanes of a warp call this.
-__device__ inline std::int64_t cut_sequence(const RecurrenceCall& call, std::int64_t number) {
-  if (!call.cu_seqlens.data) return number;
-  for (std::int64_t n0 = 0; n0 < call.N; n0 += 32) {
-    const std::int64_t n = n0 + threadIdx.x % 32;
-    bool cut = false;
-    if (n < call.N) {
-      const Sequence sequence = sequence_of(call, n);
-      cut = sequence.end - sequence.begin > (3 * kLeastSegment - 1) * kTokens;
-    }
-    const unsigned all = __ballot_sync(~0u, cut);
-    for (int lane = 0; lane < 32; ++lane)
-      if ((all >> lane & 1) && number-- == 0) return n0 + lane;
-  }
-  return -1;
-}
-
 /// S <- P S, or P^T S back, of the warp's 16 values: S in f16 and what that leaves of it.
 template <Direction direction>
 __device__ void go_through(const StateTile& P, Slice<kHead / 8>& s) {
@@ -188,43 +131,6 @@ __device__ void go_through(const StateTile& P, Slice<kHead / 8>& s) {
     for (int e = 0; e < 4; ++e) s[tile][e] = sums[tile / 8][tile % 8][e];
   }
 }
-
-/// Where a task's chunks and segments lie.
-template <Direction direction>
-struct CarryPath {
-  static constexpr bool kBack = direction == Direction::back;
-  const RecurrenceCall& call;
-  const BackwardMemory& workspace;
-  CarryTask task;
-  Sequence sequence;
-  std::int64_t first_place;
-  int chunks;  ///< of the sequence
-  Segments segments;
-
-  __device__ CarryPath(const RecurrenceCall& own_call, const BackwardMemory& memory,
-                       const CarryTask& own_task, int most_segments)
-      : call(own_call),
-        workspace(memory),
-        task(own_task),
-        sequence(sequence_of(call, task.n)),
-        first_place(chunk_place<kTokens>(call, sequence, task.n, 0)),
-        chunks(static_cast<int>((sequence.end - sequence.begin + kTokens - 1) / kTokens)),
-        segments(chunks, most_segments) {}
-
-  __device__ bool is_last() const { return task.turn == segments.count - 1; }
-  /// The last one has no use for R, and none for P.
-  __device__ bool is_there() const {
-    return task.turn < segments.count - (task.begin == Begin::zero || task.begin == Begin::identity ? 1 : 0);
-  }
-  __device__ int first_chunk(int turn) const {
-    return (kBack ? segments.count - 1 - turn : turn) * segments.length;
-  }
-  __device__ SegmentMemory& segment(int turn) const {
-    return workspace.segments[(first_place + first_chunk(turn)) / kLeastSegment * call.HV + task.head];
-  }
-  /// The last segment of a sequence and the first one of the next may share a place; each has another side.
-  __device__ auto& ends(int turn) const { return segment(turn).ends[kBack][task.value / kCarryValues]; }
-};
 
 /// A warp's values of a state: elements of its thread.
 struct CarryElements {
@@ -520,7 +426,7 @@ __device__ void CarryBlock<direction, by_channel>::carry_all(const Scales& scale
         return operand<false>(stage.B).from(t, c);
     });
     end_products();
-    if constexpr (!kBack && !by_channel) {
+    if constexpr (!kBack && !by_channel) {  // in the first pass, too: the second one writes over it
 #pragma unroll
       for (int t = 0; t < kTokens / 16; ++t)
         memory_of(i).Z[(path.task.value + row) / 16][t][threadIdx.x % 32] = Y[t];
@@ -542,71 +448,27 @@ __device__ void CarryBlock<direction, by_channel>::carry_all(const Scales& scale
   keep_end(back, path, scale.up, s);
 }
 
-/// How many blocks either pass has.
-struct CarryBlocks {
-  std::int64_t of_whole;    ///< of one direction: a sequence, a head and a part of its values each
-  std::int64_t of_cut = 0;  ///< of one direction and segment: the same of sequences that may be cut
-  std::int64_t of_P = 0;    ///< of one segment
-  int segments = 1;         ///< at most
-
-  explicit CarryBlocks(const RecurrenceCall& call) : of_whole(call.N * call.HV * (call.V / kCarryValues)) {
-    if (!may_be_cut(call)) return;
-    segments = most_segments(call);
-    of_cut = most_cut(call) * call.HV * (call.V / kCarryValues);
-    of_P = most_cut(call) * call.HV * (kHead / kCarryValues);
-  }
-  std::int64_t first() const {
-    return 2 * of_whole + (segments > 1 ? (segments - 2) * (2 * of_cut + of_P) : 0);
-  }
-  std::int64_t second() const { return 2 * (segments - 1) * of_cut; }
-};
-
-/// The first pass, or the second one, of sequences that are cut. Back takes longer, so it starts first, and
-/// so do sequences as they are.
+/// The first pass, or the second one, of sequences that are cut.
 template <bool by_channel>
 __global__ void __launch_bounds__(kCarryThreads, 1)
     carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace,
           const __grid_constant__ CarryBlocks blocks, bool second) {
   extern __shared__ __align__(1024) char shared[];
-  const RecurrenceCall& call = back.call;
-  CarryTask task{.begin = Begin::given, .turn = 0};
-  bool goes_back;
-  std::int64_t block = blockIdx.x;
-  int values = call.V / kCarryValues;
-  if (!second && block < 2 * blocks.of_whole) {
-    goes_back = block < blocks.of_whole;
-    block %= blocks.of_whole;
-  } else {
-    if (!second) block -= 2 * blocks.of_whole;
-    const std::int64_t in_direction = (blocks.segments - (second ? 1 : 2)) * blocks.of_cut;
-    goes_back = block < in_direction;
-    task.begin = second ? Begin::composed : Begin::zero;
-    if (block >= 2 * in_direction) {
-      task.begin = Begin::identity, values = kHead / kCarryValues;
-      block -= 2 * in_direction;
-      task.turn = 1 + static_cast<int>(block / blocks.of_P), block %= blocks.of_P;
-    } else {
-      block %= in_direction;
-      task.turn = 1 + static_cast<int>(block / blocks.of_cut), block %= blocks.of_cut;
-    }
-  }
-  task.value = static_cast<int>(block % values) * kCarryValues;
-  task.head = static_cast<int>(block / values % call.HV);
-  const std::int64_t number = block / values / call.HV;
-  task.n = task.begin == Begin::given ? longest_first(call, number) : cut_sequence(call, number);
+  Direction direction;
+  const CarryTask task = blocks.task(back.call, second, blockIdx.x, direction);
   if (task.n < 0) return;
-  const auto carry_as = [&]<Direction direction>() {
-    const CarryPath<direction> path(call, workspace, task, blocks.segments);
+  const auto carry_as = [&]<Direction own_direction>() {
+    const CarryPath<own_direction> path(back.call, workspace, task, blocks.segments);
     if (!path.is_there()) return;
-    CarryBlock<direction, by_channel> own(back, path,
-                                          *reinterpret_cast<CarryMemory<direction, by_channel>*>(shared));
-    if (threadIdx.x >= kCarryThreads / 2)
+    using Block = CarryBlock<own_direction, by_channel>;
+    Block own(back, path, *reinterpret_cast<CarryMemory<own_direction, by_channel>*>(shared));
+    if (threadIdx.x >= Block::kHalf)
       own.copy_all();
     else
-      own.carry_all(Scales(call, workspace, task.n, task.head));
+      own.carry_all(Scales(back.call, workspace, task.n, task.head));
   };
-  goes_back ? carry_as.template operator()<Direction::back>()
-            : carry_as.template operator()<Direction::forward>();
+  direction == Direction::back ? carry_as.template operator()<Direction::back>()
+                               : carry_as.template operator()<Direction::forward>();
 }
 
 }  // namespace fla::cuda_backward

@@ -17,15 +17,15 @@ namespace fla::cuda_backward {
 
 inline constexpr int kLeastSegment = 16;  ///< chunks: with fewer a segment takes less time than its beginning
 
-/// How many segments a sequence may have: as many as an H100 has multiprocessors for in the first pass, and
-/// at least 3, or none.
+/// How many segments a sequence may have: as many as an H100 has multiprocessors for in the first pass, if
+/// these are 3.
 inline int most_segments(const RecurrenceCall& call) {
   constexpr std::int64_t kMultiprocessors = 132;
   const std::int64_t values = call.V / 64;
   const auto blocks = [&](int count) { return call.HV * (2 * values * (count - 1) + 2 * (count - 2)); };
-  int most = 1;
-  while (blocks(std::max(most, 2) + 1) <= kMultiprocessors) most = std::max(most, 2) + 1;
-  return most;
+  int most = 2;
+  while (blocks(most + 1) <= kMultiprocessors) ++most;
+  return most < 3 ? 1 : most;
 }
 /// At most so many sequences are cut.
 inline std::int64_t most_cut(const RecurrenceCall& call) {
