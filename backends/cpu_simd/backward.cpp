@@ -33,6 +33,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu_simd/denormals.h"
@@ -82,6 +83,7 @@ class HeadGradients {
         advance<kDelta>(first, chunk, kept_state(s + 1), kept_state(s + 1));
     }
     load_state(state_of(back_.dht, sequence_, value_head_), m_.dS);
+    find_scale();
     for (std::int64_t s = stretches - 1; s >= 0; --s) go_back_over<kDelta>(s);
     if (float* to = state_of(back_.dinitial_state, sequence_, value_head_)) store_state(to);
   }
@@ -101,10 +103,37 @@ class HeadGradients {
     }
   }
   void store_state(float* to) const {
+    scale_state(up_);
     for (std::size_t p = 0; p < size_.panels; ++p) {
       store_state_block(m_.dS + p * size_.panel, kWidth, call_.state_v_first, size_.K, size_.V, p * kWidth,
                         to);
     }
+  }
+
+  void scale_state(float factor) const {
+    for (std::size_t p = 0; p < size_.panels; ++p) {
+      float* const panel = m_.dS + p * size_.panel;
+      scale_row(DF(), panel, factor, size_.channels * kWidth, panel);
+    }
+  }
+
+  // A power of two brings the gradients that come in near 1, dS at once, and its inverse those that go out
+  // back: what is small next to them is no denormal number, which would be zero, and they scale exactly.
+  void find_scale() {
+    const DF d;
+    const float of_tokens = std::abs(call_.scale);
+    VF most = hn::Zero(d);
+    for (std::int64_t t = 0; t < head_.tokens; ++t)
+      most = largest_of(d, as_floats(to_.do_.at(t), to_.do_.dtype, size_.V, size_.columns, m_.row),
+                        size_.columns, most);
+    most = hn::Mul(most, hn::Set(d, of_tokens));
+    for (std::size_t p = 0; p < size_.panels; ++p)
+      most = largest_of(d, m_.dS + p * size_.panel, size_.channels * kWidth, most);
+    const float largest = hn::GetLane(hn::MaxOfLanes(d, most));
+    const int exponent =
+        std::isfinite(largest) && largest > 0 ? std::clamp(std::ilogb(largest), -126, 126) : 0;
+    down_ = std::ldexp(1.f, -exponent), up_ = std::ldexp(1.f, exponent);
+    scale_state(down_);
   }
 
   template <bool kDelta>
@@ -226,7 +255,7 @@ class HeadGradients {
     const DF d;
     const int count = tokens_from(first);
     read_keys<kDelta>(first, count, chunk.beta);
-    read_values(d, to_.do_, first, count, call_.scale, 2 * kTokens, m_.E_dZ);
+    read_values(d, to_.do_, first, count, call_.scale * down_, 2 * kTokens, m_.E_dZ);
     decay_backwards(d, m_, chunk.decay);
     find_value_gradients<kDelta>(d, first, count, chunk, earlier);
     multiply_tokens<kDelta>(d, chunk, count);
@@ -331,9 +360,10 @@ class HeadGradients {
                     m_.k_factor[i]);
       if (to_.dv.row) {
         from_panels(d, m_.E_dZ + kTokens * kWidth, size_.panels, i, 2 * kTokens, m_.row);
+        scale_row(d, m_.row, up_, size_.columns, m_.row);
         store_row(m_.row, to_.dv.dtype, size_.V, to_.dv.at(token));
       }
-      if (kDelta && to_.dbeta.row) store_beta(token, m_.dbeta[i]);
+      if (kDelta && to_.dbeta.row) store_beta(token, m_.dbeta[i] * up_);
       if (head_.gates > 0) store_gate(d, token, i);
     }
   }
@@ -343,6 +373,7 @@ class HeadGradients {
   void store_key_row(DF d, const RowsOut& to, std::int64_t token, float* row, float* sums, const float* unit,
                      float factor) const {
     if (!to.row) return;
+    scale_row(d, row, up_, size_.channels, row);
     if (call_.group > 1) {
       float* sum = sums + static_cast<std::size_t>(token) * size_.row;
       for (std::size_t c = 0; c < size_.channels; c += kLanes) {
@@ -373,12 +404,13 @@ class HeadGradients {
 
   void store_gate(DF d, std::int64_t token, int i) const {
     float* dg = row_at(m_.dg, i, size_.row);
+    scale_row(d, dg, up_, size_.channels, dg);
     if (call_.gate_kind == GateKind::channel) {
       if (call_.gate != Gate::given) go_through_gates(d, token, dg);
       if (to_.dg.row) store_row(dg, to_.dg.dtype, size_.K, to_.dg.at(token));
       return;
     }
-    float sum = dot_row(d, dg, m_.ones, size_.channels) + m_.dg_shares[i];
+    float sum = dot_row(d, dg, m_.ones, size_.channels) + m_.dg_shares[i] * up_;
     if (call_.gate_kind == GateKind::head) {
       *sums_.gamma += static_cast<double>(sum);
       return;
@@ -433,6 +465,7 @@ class HeadGradients {
   TokenReader reader_;
   bool one_gate_;  // for all channels
   bool first_of_group_, last_of_group_;
+  float down_ = 1, up_ = 1;  // of gradients
 };
 
 std::size_t gradient_scratch(const RecurrenceCall& call, std::int64_t tokens) {

@@ -113,6 +113,12 @@ HWY_INLINE void scale_row(DF d, const float* from, float factor, std::size_t cou
     hn::Store(hn::Mul(factors, hn::LoadU(d, from + c)), d, to + c);
 }
 
+// The largest absolute values so far, and those of a row.
+HWY_INLINE VF largest_of(DF d, const float* row, std::size_t count, VF most) {
+  for (std::size_t c = 0; c < count; c += kLanes) most = hn::Max(most, hn::Abs(hn::LoadU(d, row + c)));
+  return most;
+}
+
 HWY_INLINE float dot_row(DF d, const float* left, const float* right, std::size_t count) {
   VF even = hn::Zero(d), odd = hn::Zero(d);
   for (std::size_t c = 0; c < count; c += 2 * kLanes) {
