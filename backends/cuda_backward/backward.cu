@@ -43,8 +43,10 @@ class Launches {
                                                                 memory_);
     const CarryBlocks blocks(call_);
     for (const bool second : {false, true})
-      launch<carry<by_channel>, sizeof(CarryMemory<Direction::back, by_channel>)>(
-          second ? blocks.second() : blocks.first(), kCarryThreads, back_, memory_, blocks, second);
+      if constexpr (by_channel)
+        launch_carry<ChannelStage>(blocks, second);
+      else
+        launch_carry<TokenStage>(blocks, second);
     if constexpr (by_channel)
       launch<gradients<inputs>, sizeof(GradientMemory)>(chunks, kGradientThreads, back_, memory_);
     else
@@ -68,6 +70,11 @@ class Launches {
     return rounds(call_.group) * call_.group <= rounds(1) * kAlone ? call_.group : 1;
   }
 
+  template <template <Direction> class Stage>
+  void launch_carry(const CarryBlocks& blocks, bool second) {
+    launch<carry<Stage>, sizeof(CarryMemory<Stage<Direction::back>>)>(
+        second ? blocks.second() : blocks.first(), kCarryThreads, back_, memory_, blocks, second);
+  }
   template <auto kernel, int shared_bytes = 0, class... Arguments>
   void launch(std::int64_t blocks, int threads, const Arguments&... arguments) {
     if (error_ == cudaSuccess)

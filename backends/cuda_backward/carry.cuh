@@ -1,43 +1,22 @@
 #pragma once
 
 #include "backends/cuda_backward/carry_task.cuh"
-#include "backends/cuda_backward/wgmma.cuh"
+#include "backends/cuda_backward/stages.cuh"
 
 /// Carries 64 values of a head's state forward through the chunks of a sequence, or its gradient back. The
-/// state at the start of each chunk, or its gradient at the end, goes to the workspace. Both are
-///
-///                                     forward        back
-///     Y = R - A S                     R = V, A = K~  R = 0, A = K^
-///     S <- diag(gamma) S + B^T Y      B = K^         B = K~, and + Q^^T E
+/// state at the start of each chunk, or its gradient at the end, goes to the workspace. What a chunk does to
+/// it: stages.cuh.
 ///
 /// Half of the warps carry: each has 16 values, whose columns of S are rows here. S^T stays in registers, in
-/// f32, and its f16 form is a left operand as it is, and so is Y^T.
-///
-///     1       S^T in f16: a left operand, and in shared memory on its way to the workspace
-///     2       Y^T [16 x 64 tokens]
-///     3       S^T [16 x 128 channels]
-///
-/// The others copy: the operators of two chunks to come, and the state of the chunk that is worked on. They
-/// have a loop of their own, in which no registers are kept for the state. Where
-/// gates have a number a token, k is there instead of K~, tokens' decays multiply Y, and forward Y, which is
-/// Z then, goes to the workspace too.
+/// f32, and its f16 form is a left operand as it is. The others copy: the operators of two chunks to come,
+/// and the state of the chunk that is worked on. They have a loop of their own, in which no registers are
+/// kept for the state.
 namespace fla::cuda_backward {
 
 inline constexpr int kCarryStages = 3;
 
-struct Empty {};
-
-template <Direction direction, bool by_channel>
+template <class Stage>
 struct CarryMemory {
-  static constexpr bool kBack = direction == Direction::back;
-  using Keys = std::conditional_t<by_channel, KeyTile, SplitRows>;
-  struct alignas(1024) Stage {
-    std::conditional_t<kBack, KeyTile, Keys> A;
-    std::conditional_t<kBack, Keys, KeyTile> B;
-    std::conditional_t<kBack, KeyTile, Empty> Q;
-    Tile<kTokens, kCarryValues> rows;  ///< V or dO, as they come
-    float factors[2][kHead];           ///< ChunkMemory's
-  };
   union {
     Stage stages[kCarryStages];
     struct {
@@ -45,47 +24,14 @@ struct CarryMemory {
       StateTile P;  ///< of a segment, before the last stage is in use
     };
   };
-  SplitTile<kCarryValues> S[2];  ///< for the workspace
+  SplitTile<kCarryValues> S[2];       ///< for the workspace
+  typename Stage::Result results[2];  ///< of the chunk, and of the one before
   Arrival arrivals[kCarryStages], of_P;
-};
-
-/// A or B of a stage.
-template <bool first, class A, class B>
-__device__ auto& part(A& a, B& b) {
-  if constexpr (first)
-    return a;
-  else
-    return b;
-}
-
-/// What a chunk adds to the warp's values: all channels at once, or half of them after the other, as keys lie
-/// in shared memory. Products that add to each other have to be of one size.
-template <bool at_once>
-struct Changes {
-  static constexpr int kParts = at_once ? 1 : 2, kTiles = kHead / 8 / kParts;
-  Fragment parts[kParts][kTiles];
-
-  /// right(t, c): from token t and channel c on.
-  template <bool to_others, class Right>
-  __device__ void add(const uint4 (&left)[kTokens / 16], Right&& right) {
-#pragma unroll
-    for (int part = 0; part < kParts; ++part) {
-      add_product<to_others>(parts[part], left[0], right(0, part * kTiles * 8));
-#pragma unroll
-      for (int t = 16; t < kTokens; t += 16)
-        add_product(parts[part], left[t / 16], right(t, part * kTiles * 8));
-    }
-  }
-  __device__ void keep() {
-#pragma unroll
-    for (auto& part : parts) cuda::keep(part);
-  }
-  __device__ const Fragment& at(int tile) const { return parts[tile / kTiles][tile % kTiles]; }
 };
 
 /// S <- P S, or P^T S back, of the warp's 16 values: S in f16 and what that leaves of it.
 template <Direction direction>
-__device__ void go_through(const StateTile& P, Slice<kHead / 8>& s) {
+__device__ void go_through(const StateTile& P, StateSlice& s) {
   constexpr int kSteps = kHead / 16;
   uint4 parts[2 * kSteps];
 #pragma unroll
@@ -148,7 +94,7 @@ struct CarryElements {
 /// Where the block's last state goes.
 template <Direction direction>
 __device__ void keep_end(const BackwardCall& back, const CarryPath<direction>& path, float up,
-                         const Slice<kHead / 8>& s) {
+                         const StateSlice& s) {
   const auto& [begin, n, head, block_value, turn] = path.task;
   if (begin == Begin::identity) {
     StateTile& P = path.segment(turn).P;
@@ -178,7 +124,7 @@ __device__ void keep_end(const BackwardCall& back, const CarryPath<direction>& p
 }
 
 /// What the warps that carry, and those that copy, know of the block's task.
-template <Direction direction, bool by_channel>
+template <Direction direction, class Stage>
 struct CarryBlock {
   static constexpr bool kBack = direction == Direction::back;
   static constexpr int kTiles = kHead / 8, kHalf = kCarryThreads / 2;  ///< threads of either role
@@ -186,12 +132,11 @@ struct CarryBlock {
 
   const BackwardCall& back;
   const BackwardMemory& workspace;
-  CarryMemory<direction, by_channel>& memory;
+  CarryMemory<Stage>& memory;
   Path path;
   int first_chunk, count;
 
-  __device__ CarryBlock(const BackwardCall& call, const Path& own_path,
-                        CarryMemory<direction, by_channel>& shared)
+  __device__ CarryBlock(const BackwardCall& call, const Path& own_path, CarryMemory<Stage>& shared)
       : back(call),
         workspace(own_path.workspace),
         memory(shared),
@@ -201,9 +146,10 @@ struct CarryBlock {
 
   /// The block's chunk i, in the order of travel.
   __device__ int chunk(int i) const { return first_chunk + (kBack ? count - 1 - i : i); }
-  __device__ ChunkMemory& memory_of(int i) const {
-    return workspace.chunks[(path.first_place + chunk(i)) * back.call.HV + path.task.head];
+  __device__ std::int64_t number(int i) const {
+    return (path.first_place + chunk(i)) * back.call.HV + path.task.head;
   }
+  __device__ ChunkMemory& memory_of(int i) const { return workspace.chunks[number(i)]; }
   __device__ const Rows& rows() const { return kBack ? back.do_ : back.call.v; }
 
   __device__ void copy_all();
@@ -211,33 +157,30 @@ struct CarryBlock {
 
  private:
   __device__ void copy(int i, int thread) const;
-  __device__ void begin(float down, Slice<kTiles>& s) const;
-  __device__ void compose(Slice<kTiles>& s) const;
+  __device__ void keep_result(int i, int thread) const;
+  /// 64 rows of 64 numbers to the workspace.
+  __device__ static void copy_out(const std::uint16_t* from, std::uint16_t* to, int thread) {
+#pragma unroll
+    for (int at = 0; at < 64 * 64; at += kHalf * 8)
+      *reinterpret_cast<uint4*>(to + at + thread * 8) =
+          *reinterpret_cast<const uint4*>(from + at + thread * 8);
+  }
+  __device__ void begin(float down, StateSlice& s) const;
+  __device__ void compose(StateSlice& s) const;
 };
 
 // ---- The warps that copy
 
-template <Direction direction, bool by_channel>
-__device__ void CarryBlock<direction, by_channel>::copy(int i, int thread) const {
+template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::copy(int i, int thread) const {
   if (i < count) {
     const RecurrenceCall& call = back.call;
     const int head = path.task.head;
     auto& stage = memory.stages[i % kCarryStages];
-    const ChunkMemory& from = memory_of(i);
-    auto& Kh = part<kBack>(stage.A, stage.B);
-    auto& keys = part<!kBack>(stage.A, stage.B);
     if (thread == 0) {
-      Arrival& arrival = memory.arrivals[i % kCarryStages];
-      arrival.expect((kBack ? 3 : 2) * sizeof(KeyTile) + sizeof(stage.factors));
-      copy_bulk(from.Kh, Kh, arrival);
-      if constexpr (by_channel)
-        copy_bulk(from.Kt, keys, arrival);
-      else
-        copy_bulk(
-            workspace.keys[(path.first_place + chunk(i)) * (call.HV / call.group) + head / call.group].k,
-            keys, arrival);
-      if constexpr (kBack) copy_bulk(from.Qh, stage.Q, arrival);
-      copy_bulk(from.factors, stage.factors, arrival);
+      const std::int64_t place = path.first_place + chunk(i);
+      stage.fetch(workspace, place * call.HV + head, place * (call.HV / call.group) + head / call.group,
+                  memory.arrivals[i % kCarryStages]);
     }
     const std::int64_t t0 = path.sequence.begin + std::int64_t{chunk(i)} * kTokens;
     if (path.task.begin != Begin::identity)
@@ -249,8 +192,8 @@ __device__ void CarryBlock<direction, by_channel>::copy(int i, int thread) const
   __pipeline_commit();
 }
 
-template <Direction direction, bool by_channel>
-__device__ void CarryBlock<direction, by_channel>::copy_all() {
+template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::copy_all() {
   const int thread = static_cast<int>(threadIdx.x) - kHalf;
   const bool keeps = path.task.keeps_states();
   if (thread == 0) {
@@ -279,20 +222,33 @@ __device__ void CarryBlock<direction, by_channel>::copy_all() {
     if (!keeps) continue;
     const auto& S = memory.S[i % 2];
     StateTile& to = kBack ? memory_of(i).dS : memory_of(i).S;
-    constexpr int kNumbers = kCarryValues * StateTile::kRow;  // of half of the channels
 #pragma unroll
-    for (int at = 0; at < 2 * kNumbers; at += kHalf * 8) {
-      const int from = at % kNumbers + thread * 8;
-      *reinterpret_cast<uint4*>(to.halves[at / kNumbers].at + path.task.value * StateTile::kRow + from) =
-          *reinterpret_cast<const uint4*>(S.halves[at / kNumbers].at + from);
-    }
+    for (int half = 0; half < 2; ++half)
+      copy_out(S.halves[half].at, to.halves[half].at + path.task.value * StateTile::kRow, thread);
+    if (i > 0) keep_result(i - 1, thread);
+  }
+  if (!Stage::kHasResult) return;
+  meet<kCarryThreads>();
+  if (keeps && count > 0) keep_result(count - 1, thread);
+}
+
+/// Y, or dY, of the block's values.
+template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::keep_result(int i, int thread) const {
+  if constexpr (Stage::kHasResult) {
+    TokenMemory& tokens = workspace.tokens[number(i)];
+    std::uint16_t* const to = (kBack ? tokens.dY : tokens.X).at;
+    copy_out(memory.results[i % 2].at, to + path.task.value * KeyTile::kRow, thread);
+    if (back.call.V < kHead)  // there is no other block for these
+      for (int at = thread * 8; at < kCarryValues * KeyTile::kRow; at += kHalf * 8)
+        *reinterpret_cast<uint4*>(to + kCarryValues * KeyTile::kRow + at) = {0, 0, 0, 0};
   }
 }
 
 // ---- The warps that carry
 
-template <Direction direction, bool by_channel>
-__device__ void CarryBlock<direction, by_channel>::begin(float down, Slice<kTiles>& s) const {
+template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::begin(float down, StateSlice& s) const {
   const CarryTask& task = path.task;
   const CarryElements own(back.call, task.value);
   float elements[4 * kTiles];
@@ -309,8 +265,8 @@ __device__ void CarryBlock<direction, by_channel>::begin(float down, Slice<kTile
 }
 
 /// What the segments before leave.
-template <Direction direction, bool by_channel>
-__device__ void CarryBlock<direction, by_channel>::compose(Slice<kTiles>& s) const {
+template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::compose(StateSlice& s) const {
 #pragma unroll 1
   for (int past = 0; past < path.task.turn; ++past) {
     const auto& ends = path.ends(past);
@@ -329,22 +285,17 @@ __device__ void CarryBlock<direction, by_channel>::compose(Slice<kTiles>& s) con
   }
 }
 
-template <Direction direction, bool by_channel>
-__device__ void CarryBlock<direction, by_channel>::carry_all(const Scales& scales) {
+template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::carry_all(const Scales& scales) {
   const RecurrenceCall& call = back.call;
   const Scale scale = kBack ? scales.gradients : scales.values;
-  const float factor = kBack ? scale.down * call.scale : scale.down;
-  const DType dtype = rows().dtype;
-  const int p = threadIdx.x % 4, row = static_cast<int>(threadIdx.x) / 32 * 16;
-  Slice<kTiles> s;
+  const int row = static_cast<int>(threadIdx.x) / 32 * 16;
+  const GivenRows given{row, kBack ? scale.down * call.scale : scale.down, rows().dtype};
+  StateSlice s;
   begin(scale.down, s);
   if (path.task.begin == Begin::composed) compose(s);
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
-    const auto& stage = memory.stages[i % kCarryStages];
-    const auto pair_of = [&](int which, int tile) {
-      return *reinterpret_cast<const float2*>(stage.factors[which] + 8 * tile + 2 * p);
-    };
     Packed<kTiles> kept;
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -355,101 +306,14 @@ __device__ void CarryBlock<direction, by_channel>::carry_all(const Scales& scale
       }
     }
     meet<kCarryThreads>();
-    uint4 a[kHead / 16];
-#pragma unroll
-    for (int tile = 0; tile < kTiles; tile += 2) {
-      if constexpr (!kBack && by_channel) {
-#pragma unroll
-        for (int m = tile; m < tile + 2; ++m) {
-          const float2 first = pair_of(1, m);
-#pragma unroll
-          for (int r = 0; r < 2; ++r)
-            kept.at[m][r] = pack_finite_f16(first.x * s[m][2 * r], first.y * s[m][2 * r + 1]);
-        }
-      }
-      a[tile / 2] = kept.left(tile / 2);
-    }
-    Slice<kTokens / 8> y;
-    Changes<by_channel> change;
-    const auto A = [&](int k) {
-      if constexpr (kBack || by_channel)
-        return operand<true>(stage.A).from(k);
-      else
-        return operand<false>(stage.A.halves[k / 64]).from(k % 64);
-    };
-    begin_products();
-    add_product<false>(y, a[0], A(0));
-#pragma unroll
-    for (int k = 16; k < kHead; k += 16) add_product(y, a[k / 16], A(k));
-    end_products();
-    uint4 given[kTokens / 16];
-#pragma unroll
-    for (int t = 0; t < kTokens / 16; ++t) given[t] = left_of_transposed(stage.rows, row, 16 * t);
-    if constexpr (kBack) {  // what does not need Y, meanwhile
-#pragma unroll
-      for (int t = 0; t < kTokens / 16; ++t) {
-        const auto scaled = [&](std::uint32_t word) {
-          const float2 x = unpack(word, dtype);
-          return pack_f16(factor * x.x, factor * x.y);
-        };
-        given[t] = {scaled(given[t].x), scaled(given[t].y), scaled(given[t].z), scaled(given[t].w)};
-      }
-      keep(given);
-      begin_products();
-      change.template add<false>(given, [&](int t, int c) { return operand<false>(stage.Q).from(t, c); });
-      end_products();
-    }
-    wait_for_products<kBack ? 1 : 0>();
-    keep(y), keep(a);
-    uint4 Y[kTokens / 16];
-    const float before_all = kBack || by_channel ? 1 : pair_of(1, kTokens / 8).x;
-#pragma unroll
-    for (int t = 0; t < kTokens / 16; ++t) {
-      const std::uint32_t words[4] = {given[t].x, given[t].y, given[t].z, given[t].w};
-      std::uint32_t of_Y[4];
-#pragma unroll
-      for (int m = 0; m < 4; ++m) {
-        const float(&own)[4] = y[2 * t + m / 2];
-        const float2 pair = kBack ? float2{0, 0} : unpack(words[m], dtype),
-                     decays = by_channel ? float2{1, 1} : pair_of(1, 2 * t + m / 2);
-        of_Y[m] = pack_finite_f16(factor * pair.x - before_all * decays.x * own[m % 2 * 2],
-                                  factor * pair.y - before_all * decays.y * own[m % 2 * 2 + 1]);
-      }
-      Y[t] = {of_Y[0], of_Y[1], of_Y[2], of_Y[3]};
-    }
-    keep(Y);
-    begin_products();
-    change.template add<kBack>(Y, [&](int t, int c) {
-      if constexpr (kBack && !by_channel)
-        return operand<true>(stage.B.halves[c / 64]).from(t);
-      else
-        return operand<false>(stage.B).from(t, c);
-    });
-    end_products();
-    if constexpr (!kBack && !by_channel) {  // in the first pass, too: the second one writes over it
-#pragma unroll
-      for (int t = 0; t < kTokens / 16; ++t)
-        memory_of(i).Z[(path.task.value + row) / 16][t][threadIdx.x % 32] = Y[t];
-    }
-    wait_for_products<0>();
-    change.keep(), keep(Y);
-    if constexpr (kBack) keep(given);
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-      const float2 gamma = pair_of(0, tile), first = !kBack       ? float2{1, 1}
-                                                     : by_channel ? pair_of(1, tile)
-                                                                  : pair_of(1, kTokens / 8);
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        s[tile][e] =
-            (e % 2 ? gamma.y : gamma.x) * s[tile][e] + (e % 2 ? first.y : first.x) * change.at(tile)[e];
-    }
+    memory.stages[i % kCarryStages].go_through(kept, given, memory.results[i % 2], s);
   }
+  if (Stage::kHasResult) meet<kCarryThreads>();  // the last one's is there
   keep_end(back, path, scale.up, s);
 }
 
 /// The first pass, or the second one, of sequences that are cut.
-template <bool by_channel>
+template <template <Direction> class Stage>
 __global__ void __launch_bounds__(kCarryThreads, 1)
     carry(const __grid_constant__ BackwardCall back, const __grid_constant__ BackwardMemory workspace,
           const __grid_constant__ CarryBlocks blocks, bool second) {
@@ -460,8 +324,8 @@ __global__ void __launch_bounds__(kCarryThreads, 1)
   const auto carry_as = [&]<Direction own_direction>() {
     const CarryPath<own_direction> path(back.call, workspace, task, blocks.segments);
     if (!path.is_there()) return;
-    using Block = CarryBlock<own_direction, by_channel>;
-    Block own(back, path, *reinterpret_cast<CarryMemory<own_direction, by_channel>*>(shared));
+    using Block = CarryBlock<own_direction, Stage<own_direction>>;
+    Block own(back, path, *reinterpret_cast<CarryMemory<Stage<own_direction>>*>(shared));
     if (threadIdx.x >= Block::kHalf)
       own.copy_all();
     else

@@ -686,6 +686,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
   const RecurrenceCall& call = back.call;
   const ChunkOfBlock<kTokens> chunk(call, call.HV);
   ChunkMemory& own = workspace.chunks[blockIdx.x];
+  const ChannelMemory& operators = workspace.channels[blockIdx.x];
   float* const parts = own.factors[0];
   if (chunk.count == 0) {
     for (int i = threadIdx.x; i < 2 * kHead; i += kGradientThreads) parts[i] = 0;
@@ -702,8 +703,8 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
       copy_bulk(own.S, memory.S, call.V, memory.arrival);
       copy_bulk(own.dS, memory.dS, call.V, memory.arrival);
       copy_bulk(own.M, memory.M, memory.arrival);
-      copy_bulk(own.N, memory.N, memory.arrival);
-      copy_bulk(own.T, memory.T, memory.arrival);
+      copy_bulk(operators.N, memory.N, memory.arrival);
+      copy_bulk(operators.T, memory.T, memory.arrival);
     }
     copy_input<kGradientThreads>(call.v, head, 0, call.V, range, memory.V);
     copy_input<kGradientThreads>(back.do_, head, 0, call.V, range, memory.E);

@@ -225,6 +225,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   const ChunkOfBlock<kTokens> chunk(call, call.HV, 0, blockIdx.x - states);
   if (chunk.count == 0) return;
   ChunkMemory& to = workspace.chunks[blockIdx.x - states];
+  ChannelMemory& operators = workspace.channels[blockIdx.x - states];
   const HeldBeta beta(call, chunk.head, chunk.range(), threadIdx.x);
   const WholeKeys<inputs> keys(
       call, chunk.head, chunk.range(), memory.keys, memory.raw_gates, memory.gates, memory.norms, [&] {
@@ -247,9 +248,9 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       memory,
       [&](int thread) {
         store_tile<kOthers>(memory.M, to.M, thread);
-        store_tile<kOthers>(memory.N, to.N, thread);
+        store_tile<kOthers>(memory.N, operators.N, thread);
       },
-      [&](int thread) { store_tile<kOthers>(memory.results.Kt, to.Kt, thread); });
+      [&](int thread) { store_tile<kOthers>(memory.results.Kt, operators.Kt, thread); });
   __syncthreads();
   {
     Slice<kTokenTiles> x = {};
@@ -294,9 +295,9 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     }
   }
   __syncthreads();
-  store_tile<kBlockThreads>(memory.results.Qh, to.Qh);
-  store_tile<kBlockThreads>(memory.results.Kh, to.Kh);
-  store_tile<kBlockThreads>(memory.T, to.T);
+  store_tile<kBlockThreads>(memory.results.Qh, operators.Qh);
+  store_tile<kBlockThreads>(memory.results.Kh, operators.Kh);
+  store_tile<kBlockThreads>(memory.T, operators.T);
 }
 
 }  // namespace fla::cuda_backward

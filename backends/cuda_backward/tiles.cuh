@@ -176,8 +176,8 @@ __device__ auto& word_of(Words& tile, int row, int first, int n, int r) {
   return *reinterpret_cast<Word*>(reinterpret_cast<Byte*>(tile.at) + (own ^ 16 * n) + r * eight_rows);
 }
 
-template <int tiles>
-__device__ void put(const Packed<tiles>& x, KeyTile& tile, int row, int first = 0) {
+template <int tiles, class Words>
+__device__ void put(const Packed<tiles>& x, Words& tile, int row, int first = 0) {
 #pragma unroll
   for (int n = 0; n < tiles; ++n) {
 #pragma unroll

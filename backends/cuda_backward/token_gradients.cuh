@@ -8,13 +8,13 @@
 /// nothing but their norms to be operands, and what a block holds at a time is little enough for two of them
 /// in an SM: while one waits the other one works.
 ///
-///     state      dS'                     S
-///     rows       Z, k, E, M, T, U, dY    k, q, dM, dN
-///     makes      U dU dY W, dM dN        dk dq
+///     state      dS'                 S
+///     rows       k, E, X, dY         k, E, dY, then q, dM, dN
+///     makes      W, dM dN            dk dq
 ///
-/// A warp has 16 values, later 16 channels, of all tokens. W = dS'^T U is the part of dk that comes through
-/// the state that the chunk leaves. The next head's dS', E and T come while this one's last products are
-/// made.
+/// W = dS'^T X is, but for numbers of tokens, the part of dk that comes through the state that the chunk
+/// leaves: a warp has 16 channels of all tokens. The next head's dS' and E come while this one's last
+/// products are made.
 ///
 /// The terms of dg (gradients.cuh) are sums over channels. A token's key reads the state and is written to
 /// it; with r the part of dk from where it reads, they are q dq + k r - k (dk - r).
@@ -35,19 +35,15 @@ struct alignas(1024) TokenGradientMemory {
     KeyTile dq;  ///< as it is stored
   };
   union {
-    KeyTile U;
+    KeyTile X;
     struct {
       PairTile dM, dN;
     };
     KeyTile dk;  ///< as it is stored
   };
   union {
-    PairTile M;
     KeyTile dY;
     SplitRows q;
-  };
-  union {
-    PairTile T, N;
   };
   TokenNumbers tokens;
   alignas(16) KeyNorms norms;
@@ -59,17 +55,14 @@ struct alignas(1024) TokenGradientMemory {
   union {
     /// Over a warp's channels: of q dq, of k dk, of the part of it where k reads.
     float by_warp[3][kHead / 16][kTokens];
-    struct {
-      float beta_sums[kHead / 16][kTokens];  ///< dY_i Z_i over a warp's values
-      float beta_pairs[kTokens];             ///< N_i U dY_i
-    };
+    float dbeta[kTokens];
     alignas(8) float of_own[2][kTokens];  ///< what q and k are multiplied by and taken from dq and dk
   };
   float by_token[3][kTokens];  ///< over all channels
   float whole[kHead / 16];     ///< the part of dg that all tokens share, by warps
   bool last;                   ///< of the heads that share keys
-  /// Rounds of a head: dS', T and numbers; M, and at first k too, S, and q; N.
-  Arrival ahead, arrival, of_N;
+  /// Rounds of a head: dS' and numbers; X, dY, and at first k too, then S, then q.
+  Arrival ahead, arrival;
 };
 static_assert(2 * (sizeof(TokenGradientMemory) + 1024) <= 228 * 1024, "two blocks in an SM");
 
@@ -102,12 +95,6 @@ struct StatePieces {
   }
 };
 
-/// The word of tile n and rows g + 8 r of a slice that is a left operand.
-__device__ inline std::uint32_t word_of(const uint4 (&slice)[kTokens / 16], int n, int r) {
-  const uint4& words = slice[n / 2];
-  return n % 2 ? (r ? words.w : words.z) : (r ? words.y : words.x);
-}
-
 /// The warp's part of x^T dx, for every token.
 __device__ inline void put_products(const SplitRows& rows, int channel, const Slice<kTokenTiles>& dx,
                                     float* to) {
@@ -119,30 +106,16 @@ __device__ inline void put_products(const SplitRows& rows, int channel, const Sl
   put_token_sums(sums, to);
 }
 
-/// dM, lower triangular, by one warpgroup, and dN, strictly lower triangular, by the other, which leaves what
-/// pairs add to dbeta, while the first one does meanwhile(). There is a barrier between reading U and writing
-/// over it.
-template <class Meanwhile>
-__device__ void token_pair_gradients(TokenGradientMemory& memory, int round_of_N, Meanwhile&& meanwhile) {
+/// From E X^T, which one warpgroup has, dM, lower triangular, and from dY X^T, which the other has, dN,
+/// strictly lower triangular, and dbeta.
+__device__ inline void put_pair_gradients(TokenGradientMemory& memory, const Slice<kTokenTiles>& d) {
   const bool of_M = warpgroup() == 0;
   const int row = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32 % 4 * 16, 0);
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  Slice<kTokenTiles> d;
-  const auto U = [&](int v) { return operand<true>(memory.U).from(v); };
-  if (of_M)
-    begin_all<false>(
-        d, kHead, [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); }, U);
-  else
-    begin_all<false>(
-        d, kHead, [&](int v) { return operand<true>(memory.dY).from(v); }, U);
-  end_all(d);
-  __syncthreads();
-  if (!of_M) memory.of_N.wait(round_of_N);
   PairTile& to = of_M ? memory.dM : memory.dN;
   const TokenNumbers& tokens = memory.tokens;
   const float factor[2] = {of_M ? 1 : -tokens.beta[row + g], of_M ? 1 : -tokens.beta[row + g + 8]},
               G[2] = {tokens.G[row + g], tokens.G[row + g + 8]};
-  float sums[2] = {};
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
     const int j = 8 * n + 2 * p;
@@ -151,24 +124,15 @@ __device__ void token_pair_gradients(TokenGradientMemory& memory, int round_of_N
       for (int r = 0; r < 2; ++r) to.pair(row + g + 8 * r, j) = 0;
       continue;
     }
-    const float2 earlier = pair_of_tokens(tokens.G, n);
+    const float2 earlier = pair_of_tokens(tokens.G, n), beta = pair_of_tokens(tokens.beta, n);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int i = row + g + 8 * r, least = of_M ? i : i - 1;
-      if (!of_M) {
-        const float2 own = unpack_f16(memory.N.pair(i, j));
-        sums[r] += own.x * d[n][2 * r] + own.y * d[n][2 * r + 1];
-      }
-      to.pair(i, j) =
-          pack_f16(j > least ? 0 : factor[r] * exp2_decay(G[r] - earlier.x) * d[n][2 * r],
-                   j + 1 > least ? 0 : factor[r] * exp2_decay(G[r] - earlier.y) * d[n][2 * r + 1]);
+      const float x = d[n][2 * r], y = d[n][2 * r + 1];
+      if (!of_M && i / 2 == j / 2) memory.dbeta[i] = i == j ? x : y;
+      to.pair(i, j) = pack_f16(j > least ? 0 : factor[r] * beta.x * exp2_decay(G[r] - earlier.x) * x,
+                               j + 1 > least ? 0 : factor[r] * beta.y * exp2_decay(G[r] - earlier.y) * y);
     }
-  }
-  if (of_M) return meanwhile();
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const float sum = reduce<4>(sums[r]);
-    if (p == 0) memory.beta_pairs[row + g + 8 * r] = sum;
   }
 }
 
@@ -259,10 +223,9 @@ struct TokenBlock {
     const RecurrenceCall& call = back.call;
     if (threadIdx.x == 0) {
       Arrival& arrival = memory.ahead;
-      arrival.expect(state_bytes(call.V) + sizeof(PairTile) + sizeof(TokenNumbers) + sizeof(Largest));
+      arrival.expect(state_bytes(call.V) + sizeof(TokenNumbers) + sizeof(Largest));
       copy_bulk(workspace.largest[chunk().n * call.HV + head(i)], memory.largest, arrival);
       copy_bulk(workspace.tokens[number(i)].numbers, memory.tokens, arrival);
-      copy_bulk(own(i).T, memory.T, arrival);
       copy_bulk(own(i).dS, memory.state, call.V, arrival);
     }
     std::uint32_t thread = threadIdx.x;
@@ -271,10 +234,12 @@ struct TokenBlock {
                               static_cast<int>(thread));
     __pipeline_commit();
   }
-  /// And what it needs soon, once nobody reads q any more: one thread calls this.
-  __device__ void fetch_M(int i) const {
-    memory.arrival.expect(sizeof(PairTile) + (i == 0 ? sizeof(SplitRows) + sizeof(KeyNorms) : 0));
-    copy_bulk(own(i).M, memory.M, memory.arrival);
+  /// And what it needs with it, once nobody reads q and dN any more: one thread calls this.
+  __device__ void fetch_late(int i) const {
+    const TokenMemory& from = workspace.tokens[number(i)];
+    memory.arrival.expect(2 * sizeof(KeyTile) + (i == 0 ? sizeof(SplitRows) + sizeof(KeyNorms) : 0));
+    copy_bulk(from.X, memory.X, memory.arrival);
+    copy_bulk(from.dY, memory.dY, memory.arrival);
     if (i > 0) return;
     copy_bulk(keys().k, memory.k, memory.arrival);
     copy_bulk(keys().norms, memory.norms, memory.arrival);
@@ -287,12 +252,9 @@ template <Inputs inputs>
 __device__ bool TokenBlock<inputs>::run(int i) const {
   const RecurrenceCall& call = back.call;
   const int warp = threadIdx.x / 32;
+  const bool done = i + 1 == heads, alone = heads == 1, shared_keys = call.group > 1;
   std::uint32_t row = 16 * warp;
-  const StatePieces S(own(i).S.halves[0], call.V);  // on its way
-  uint4 Z[kTokens / 16];
-#pragma unroll
-  for (int t = 0; t < kTokens / 16; ++t)
-    Z[t] = row < call.V ? own(i).Z[warp][t][threadIdx.x % 32] : uint4{0, 0, 0, 0};
+  const StatePieces S[2] = {{own(i).S.halves[0], call.V}, {own(i).S.halves[1], call.V}};  // on their way
   memory.ahead.wait(i);
   __pipeline_wait_prior(0);
   {
@@ -308,136 +270,95 @@ __device__ bool TokenBlock<inputs>::run(int i) const {
   }
   end_step();
 
-  // By values: the warp's 16 of the warpgroup's 64. A state's rows are values, its halves are channels.
-  const auto own_values = [&] {
-    return [&, half = warpgroup()](int c) {
-      return operand<false>(memory.state.halves[c / 64]).from(c % 64, 64 * half);
-    };
-  };
   // The warpgroup's half of a tile's columns. (Which it is is found again each time: registers.)
   const auto own_columns = [](const auto& tile) {
     return [&tile, half = warpgroup()](int row) { return operand<true>(tile.halves[half]).from(row); };
   };
-  const auto k_of_tokens = [&](int c) { return operand<false>(memory.k.halves[c / 64]).from(c % 64); };
-  float whole;
-  {
-    Packed<kTokenTiles> z;
-#pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
-      const float2 beta = pair_of_tokens(memory.tokens.beta, n);
-#pragma unroll
-      for (int r = 0; r < 2; ++r) z.at[n][r] = multiply_f16(word_of(Z, n, r), pack_f16(beta.x, beta.y));
-    }
-    Slice<kTokenTiles> u;
-    make_products(u, z, operand<false>(memory.T));
-    put(packed(u), memory.U, row);
-  }
-  show_to_products();
-  __syncthreads();  // E and U are there
-  memory.arrival.wait(3 * i);
-  {
-    Slice<kTokenTiles> du, dY;
-    const StatePieces rest(own(i).S.halves[1], call.V);
-    begin_all<false>(du, kHead, own_values(), k_of_tokens);
-    end_all(du);
-    whole = S.products(memory.state.halves[0]);
-    scale_tokens(du, memory.tokens.back);
-    begin_all<true>(du, kTokens, own_columns(memory.E),
-                    [&](int t) { return operand<true>(memory.M).from(t); });
-    end_all(du);
-    make_products(dY, packed(du), operand<true>(memory.T));
-    float of_beta[2 * kTokenTiles] = {};
-#pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float2 own_Z = unpack_f16(word_of(Z, n, r));
-        of_beta[2 * n] += dY[n][2 * r] * own_Z.x, of_beta[2 * n + 1] += dY[n][2 * r + 1] * own_Z.y;
-      }
-    }
-    put_token_sums(of_beta, memory.beta_sums[warp]);
-    __syncthreads();  // M and T have been read
-    if (threadIdx.x == 0) {
-      memory.of_N.expect(sizeof(PairTile));
-      copy_bulk(own(i).N, memory.N, memory.of_N);
-    }
-    put(packed(dY), memory.dY, row);
-    whole = (whole + rest.products(memory.state.halves[1])) * memory.tokens.front[kTokens - 1];
-  }
-  show_to_products();
-
-  // By channels.
   const auto earlier = [](const PairTile& pairs) {  // of a token with those before it
     return [&](int t) { return operand<false>(pairs).from(t); };
   };
   const auto later = [](const PairTile& pairs) {
     return [&](int t) { return operand<true>(pairs).from(t); };
   };
-  Slice<kTokenTiles> W, dk, dq;
-  forget(row);  // so that addresses are made again
-  begin_all<false>(W, kHead, own_columns(memory.state),
-                   [&](int v) { return operand<true>(memory.U).from(v); });
-  end_all(W);
-  __syncthreads();  // dS' has been read, dY is there
-  if (threadIdx.x == 0) {
-    memory.arrival.expect(state_bytes(call.V));
-    copy_bulk(own(i).S, memory.state, call.V, memory.arrival);
+  const auto rows_of = [](const KeyTile& tile) { return [&](int v) { return operand<true>(tile).from(v); }; };
+  const auto of_E = [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); };
+  memory.arrival.wait(3 * i);
+  show_to_products();
+  __syncthreads();  // E is there
+  Slice<kTokenTiles> W;
+  float whole = 0;
+  {
+    Slice<kTokenTiles> pairs;
+    begin_all<false>(W, kHead, own_columns(memory.state), rows_of(memory.X));
+    if (warpgroup() == 0)
+      begin_all<false>(pairs, kHead, of_E, rows_of(memory.X));
+    else
+      begin_all<false>(pairs, kHead, rows_of(memory.dY), rows_of(memory.X));
+#pragma unroll
+    for (int half = 0; half < 2; ++half) whole += S[half].products(memory.state.halves[half]);
+    whole *= memory.tokens.front[kTokens - 1];
+    end_all(W), end_all(pairs);
+    __syncthreads();  // dS' and X have been read
+    if (threadIdx.x == 0) {
+      memory.arrival.expect(state_bytes(call.V));
+      copy_bulk(own(i).S, memory.state, call.V, memory.arrival);
+    }
+    put_pair_gradients(memory, pairs);
   }
-  token_pair_gradients(memory, i, [&] {
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    const float2 back = pair_of_tokens(memory.tokens.back, n), beta = pair_of_tokens(memory.tokens.beta, n);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) W[n][e] *= e % 2 ? back.y * beta.y : back.x * beta.x;
+  }
+  if (warpgroup() == 0)
     store_values<kBlockThreads / 2>(back.dv, head(i), call.V, chunk().range(), memory.dY, memory.tokens.beta,
                                     memory.gradients_up);
-  });
   memory.arrival.wait(3 * i + 1);
   show_to_products();
-  __syncthreads();
-  forget(row);
-  begin_all<false>(dk, kHead, own_columns(memory.state),
-                   [&](int v) { return operand<true>(memory.dY).from(v); });
+  __syncthreads();  // dM, dN and S are there
+  Slice<kTokenTiles> dk, dq;
+  begin_all<false>(dk, kHead, own_columns(memory.state), rows_of(memory.dY));
+  begin_all<false>(dq, kHead, own_columns(memory.state), of_E);
   if (const int t = threadIdx.x; t < chunk().count && back.dbeta.data) {
     const Rows& rows = back.dbeta;
     const float2 up = memory.up;
-    store(
-        rows.data, rows.dtype,
-        chunk().batch * rows.batch + (chunk().first + t) * rows.token + head(i) * rows.head,
-        (token_sum(memory.beta_sums, t) - memory.beta_pairs[t]) * up.x * up.y * memory.tokens.beta_slopes[t]);
+    store(rows.data, rows.dtype,
+          chunk().batch * rows.batch + (chunk().first + t) * rows.token + head(i) * rows.head,
+          memory.dbeta[t] * up.x * up.y * memory.tokens.beta_slopes[t]);
   }
-  end_all(dk);
+  end_all(dk), end_all(dq);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
     const float2 front = pair_of_tokens(memory.tokens.front, n), beta = pair_of_tokens(memory.tokens.beta, n);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) dk[n][e] *= e % 2 ? -front.y * beta.y : -front.x * beta.x;
+    for (int e = 0; e < 4; ++e) {
+      dk[n][e] *= e % 2 ? -front.y * beta.y : -front.x * beta.x;
+      dq[n][e] *= e % 2 ? front.y : front.x;
+    }
   }
+  __syncthreads();  // S, E, dY and numbers of tokens have been read
+  if (threadIdx.x == 0) {
+    memory.arrival.expect(sizeof(SplitRows));
+    copy_bulk(keys().q, memory.q, memory.arrival);
+  }
+  if (!done) fetch(i + 1);
+  forget(row);  // so that addresses are made again
   begin_all<true>(dk, kTokens, own_columns(memory.k), earlier(memory.dN));
-  scale_tokens(W, memory.tokens.back);
+  begin_all<true>(dq, kTokens, own_columns(memory.k), earlier(memory.dM));
   with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
     const float2 k = unpack_f16(word);
     whole += k.x * W[n][2 * r] + k.y * W[n][2 * r + 1];
   });
   whole = reduce(whole);
   if (threadIdx.x % 32 == 0) memory.whole[warp] = whole;
-  end_all(dk);
+  end_all(dk), end_all(dq);
   put_products(memory.k, row, dk, memory.by_warp[2][warp]);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) dk[n][e] += W[n][e];
   }
-  __syncthreads();  // dY has been read
-  if (threadIdx.x == 0) {
-    memory.arrival.expect(sizeof(SplitRows));
-    copy_bulk(keys().q, memory.q, memory.arrival);
-  }
-  forget(row);
-  begin_all<false>(dq, kHead, own_columns(memory.state),
-                   [&](int v) { return operand<false>(memory.E.halves[v / 64]).from(v % 64); });
-  end_all(dq);
-  scale_tokens(dq, memory.tokens.front);
-  begin_all<true>(dq, kTokens, own_columns(memory.k), earlier(memory.dM));
-  end_all(dq);
-  __syncthreads();  // S, E and numbers of tokens have been read
-  const bool done = i + 1 == heads, alone = heads == 1, shared_keys = call.group > 1;
-  if (!done) fetch(i + 1);
   begin_all<true>(dk, kTokens, own_columns(memory.k), later(memory.dN));
   memory.arrival.wait(3 * i + 2);
   begin_all<true>(dk, kTokens, own_columns(memory.q), later(memory.dM));
@@ -445,8 +366,8 @@ __device__ bool TokenBlock<inputs>::run(int i) const {
   end_all(dk);
   put_products(memory.k, row, dk, memory.by_warp[1][warp]);
   const TwoGates gates(workspace.tokens[number(i)].gates);  // on their way
-  __syncthreads();                                          // q has been read
-  if (!done && threadIdx.x == 0) fetch_M(i + 1);
+  __syncthreads();                                          // q, dM and dN have been read
+  if (!done && threadIdx.x == 0) fetch_late(i + 1);
   float products = 0;
   if (const int n = threadIdx.x; n < 3 * kTokens) {
     products = token_sum(memory.by_warp[n / kTokens], n % kTokens);
@@ -502,7 +423,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     const ChunkOfBlock<kTokens> chunk(back.call, back.call.HV / heads);
     if (threadIdx.x == 0) {
       memory.chunk = chunk;
-      memory.ahead.begin(), memory.arrival.begin(), memory.of_N.begin();
+      memory.ahead.begin(), memory.arrival.begin();
     }
     __syncthreads();
   }
@@ -511,7 +432,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     return;
   }
   block.fetch(0);
-  if (threadIdx.x == 0) block.fetch_M(0);
+  if (threadIdx.x == 0) block.fetch_late(0);
   clear_rows<kBlockThreads>(memory.state, back.call.V);
   int i = 0;
   // A second way into the loop, which nobody takes: what is the same for all heads would else be made before

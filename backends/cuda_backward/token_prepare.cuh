@@ -4,27 +4,21 @@
 #include "backends/cuda_backward/solve.cuh"
 #include "backends/cuda_backward/token_rows.cuh"
 
-/// The operators of one chunk and value head whose gates have a number a token (workspace.cuh). The decays of
-/// pairs are factors of whole pairs: both warpgroups make N, one of them M while two warps of the other one
-/// solve; then a warp has 16 channels.
+/// M and P of one chunk and value head whose gates have a number a token (workspace.cuh), and keys and
+/// numbers of tokens for the kernels that follow. The decays of pairs are factors of whole pairs: both
+/// warpgroups make N, one of them M while two warps of the other one solve, and then P.
 namespace fla::cuda_backward {
 
 struct alignas(1024) TokenPrepareMemory {
   SplitRows q, k;
   union {
-    struct {
-      PairTile M, T;
-    };
-    KeyTile Qh;
+    PairTile M, P;
   };
-  union {
-    PairTile N;
-    KeyTile Kh;
-  };
+  PairTile N, T;
   Diagonal diagonal;
-  TokenMemory tokens;
+  TokenNumbers numbers;
+  TokenGates gates;
   alignas(8) float beta[kTokens];
-  alignas(8) float front[kTokens];  ///< decays from the chunk's first token
 };
 static_assert(3 * (sizeof(TokenPrepareMemory) + 1024) <= 228 * 1024, "three blocks in an SM");
 
@@ -80,25 +74,20 @@ __device__ inline void put_token(const RecurrenceCall& call, const HeldGates& he
   const float last = __shfl_sync(~0u, G, 31) + of_others,
               first = __shfl_sync(~0u, t < 32 ? decays.x : decays.y, 0);
   if (t >= 32) G += of_others;
-  auto& [numbers, gates] = memory.tokens;
+  TokenNumbers& numbers = memory.numbers;
   numbers.G[t] = G;
   numbers.front[t] = exp2_decay(G), numbers.back[t] = exp2_decay(last - G);
   numbers.beta[t] = memory.beta[t] = beta.value(call), numbers.beta_slopes[t] = beta_slope(call, beta);
-  memory.front[t] = exp2_decay(G - first);
-  gates.raw[t] = held.raw(call, 0);
-  if (t == 0) gates.rate = held.rate(call), gates.bias = held.bias(call);
+  numbers.behind_first[t] = exp2_decay(G - first);
+  memory.gates.raw[t] = held.raw(call, 0);
+  if (t == 0) memory.gates.rate = held.rate(call), memory.gates.bias = held.bias(call);
 }
 
-/// Numbers of tokens to the workspace, for the kernels that follow, by `threads`.
-template <int threads>
-__device__ void store_tokens(const TokenPrepareMemory& memory, TokenMemory& tokens,
-                             float (&factors)[2][kHead], int thread) {
-  for (int i = thread; i < static_cast<int>(sizeof(TokenMemory) / sizeof(uint4)); i += threads)
-    reinterpret_cast<uint4*>(&tokens)[i] = reinterpret_cast<const uint4*>(&memory.tokens)[i];
-  for (int c = thread; c < kHead; c += threads) {
-    factors[0][c] = memory.tokens.numbers.front[kTokens - 1];
-    factors[1][c] = c < kTokens ? memory.front[c] : memory.tokens.numbers.front[0];
-  }
+/// To the workspace, by `threads`.
+template <int threads, class Numbers>
+__device__ void store_numbers(const Numbers& from, Numbers& to, int thread) {
+  for (int i = thread; i < static_cast<int>(sizeof(Numbers) / sizeof(uint4)); i += threads)
+    reinterpret_cast<uint4*>(&to)[i] = reinterpret_cast<const uint4*>(&from)[i];
 }
 
 /// A warpgroup's rows of M or N, columns from `first` on: d is what they are before decays.
@@ -106,7 +95,7 @@ template <int tiles>
 __device__ void put_pairs(TokenPrepareMemory& memory, bool of_M, int first, const Slice<tiles>& d) {
   const int first_row = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32 % 4 * 16, 0),
             row = first_row + static_cast<int>(threadIdx.x) % 32 / 4, p = threadIdx.x % 4;
-  const float* const sums = memory.tokens.numbers.G;
+  const float* const sums = memory.numbers.G;
   const float G[2] = {sums[row], sums[row + 8]};
   PairTile& to = of_M ? memory.M : memory.N;
 #pragma unroll
@@ -117,7 +106,7 @@ __device__ void put_pairs(TokenPrepareMemory& memory, bool of_M, int first, cons
       for (int r = 0; r < 2; ++r) to.pair(row + 8 * r, j) = 0;
       continue;
     }
-    const float2 earlier = pair_of_tokens(memory.tokens.numbers.G, n, first);
+    const float2 earlier = pair_of_tokens(memory.numbers.G, n, first);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float x = exp2_decay(G[r] - earlier.x) * d[n][2 * r],
@@ -159,6 +148,16 @@ __device__ inline void find_M(TokenPrepareMemory& memory) {
   put_pairs(memory, true, 0, d);
 }
 
+/// P = N T, by one warpgroup.
+__device__ inline void find_P(TokenPrepareMemory& memory) {
+  Slice<kTokenTiles> d;
+  begin_all<false>(
+      d, kTokens, [&](int t) { return operand<false>(memory.N).from(t); },
+      [&](int t) { return operand<true>(memory.T).from(t); });
+  end_all(d);
+  put(packed(d), memory.P, static_cast<int>(threadIdx.x) / 32 % 4 * 16);
+}
+
 template <Inputs inputs>
 __global__ void __launch_bounds__(kBlockThreads, 3)
     token_prepare(const __grid_constant__ BackwardCall back,
@@ -170,7 +169,7 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   if (blockIdx.x < states) return find_largest_of_state(back, workspace);
   const ChunkOfBlock<kTokens> chunk(call, call.HV, 0, blockIdx.x - states);
   if (chunk.count == 0) return;
-  ChunkMemory& to = workspace.chunks[blockIdx.x - states];
+  TokenMemory& to = workspace.tokens[blockIdx.x - states];
   const int head = chunk.head, key_head = head / call.group;
   const TokenRange range = chunk.range();
   const bool has_token = threadIdx.x < kTokens;
@@ -197,11 +196,11 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
       memory,
       [&](int thread) {
         if (warpgroup() == 1) return find_M(memory);
-        store_tile<kRest>(memory.N, to.N, thread);
-        store_tokens<kRest>(memory, workspace.tokens[blockIdx.x - states], to.factors, thread);
+        store_numbers<kRest>(memory.numbers, to.numbers, thread);
+        store_numbers<kRest>(memory.gates, to.gates, thread);
       },
       [&](int thread) {
-        store_tile<kOthers>(memory.M, to.M, thread);
+        store_tile<kOthers>(memory.M, workspace.chunks[blockIdx.x - states].M, thread);
         if (!keeps_keys) return;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -211,42 +210,9 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
       });
   show_to_products();
   __syncthreads();
-  store_tile<kBlockThreads>(memory.T, to.T);
-
-  const int row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const auto scaled = [](std::uint32_t word, float2 factors) {
-    return multiply_f16(word, pack_f16(factors.x, factors.y));
-  };
-  {
-    Packed<kTokenTiles> Kr;
-    with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
-      Kr.at[n][r] = scaled(word, pair_of_tokens(memory.tokens.numbers.back, n));
-    });
-    Slice<kTokenTiles> x;
-    make_products(x, Kr, operand<true>(memory.T));
-    scale_tokens(x, memory.beta);
-    put(packed(x), memory.Kh, row);
-  }
-  Slice<kTokenTiles> y;
-  {
-    Packed<kTokenTiles> written;
-    with_columns(memory.k, row, [&](int n, int r, std::uint32_t word) {
-      const float2 front = pair_of_tokens(memory.front, n), beta = pair_of_tokens(memory.beta, n);
-      written.at[n][r] = scaled(word, {front.x * beta.x, front.y * beta.y});
-    });
-    Slice<kTokenTiles> w;
-    make_products(w, written, operand<false>(memory.T));
-    make_products(y, packed(w), operand<false>(memory.M));  // packed: T2 K~
-  }
-  with_columns(memory.q, row, [&](int n, int r, std::uint32_t word) {
-    const float2 q = unpack_f16(scaled(word, pair_of_tokens(memory.front, n)));
-    y[n][2 * r] = q.x - y[n][2 * r], y[n][2 * r + 1] = q.y - y[n][2 * r + 1];
-  });
-  __syncthreads();  // M and T have been read
-  put(packed(y), memory.Qh, row);
+  if (warpgroup() == 1) find_P(memory);
   __syncthreads();
-  store_tile<kBlockThreads>(memory.Qh, to.Qh);
-  store_tile<kBlockThreads>(memory.Kh, to.Kh);
+  store_tile<kBlockThreads>(memory.P, to.P);
 }
 
 }  // namespace fla::cuda_backward

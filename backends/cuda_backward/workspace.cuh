@@ -19,6 +19,12 @@
 ///     K^ = T2^T Kr        S' = diag(gamma) S + K^^T (V - K~ S)
 ///     Q^ = Q~ - M T2 K~   dS = diag(gamma) dS' + Q^^T E - K~^T K^ dS'
 ///
+/// Where gates have a number a token, K~, Kr and Q~ are k and q times numbers of tokens, and what carries the
+/// state leaves X and dY for the gradients. With P = N T, which is strictly lower triangular,
+///
+///     X  = Z - P diag(beta) Z          U  = diag(beta) X          S' = gamma S + Kr^T U
+///     dY = dU - P^T diag(beta) dU      dbeta_i = dY_i X_i         dS = gamma dS' + Q~^T E - K~^T dV
+///
 ///     prepare                  operators, all chunks at once; the largest of v and of E
 ///     carry                    S and dS' of every chunk: a block has 64 values of a head
 ///     gradients                all chunks at once; where heads share keys, the last of them adds dq and dk
@@ -31,26 +37,24 @@ using KeyParts = uint4[2 * kTokens * kHead / 8];
 /// What a chunk and value head has in the workspace.
 struct ChunkMemory {
   union {
-    KeyTile Kt;  ///< K~ / first
-    /// Where gates have a number a token: Z as left operands of warps, of 16 values and 16 tokens each.
-    uint4 Z[kHead / 16][kTokens / 16][32];
-  };
-  KeyTile Qh;  ///< Q^ / first
-  KeyTile Kh;  ///< K^
-  union {
     PairTile M;
     float products[2 * kTokens];  ///< afterwards, where heads share keys: q dq and k dk of tokens
   };
-  PairTile N, T;
   union {
     StateTile S;     ///< as the chunk begins
     KeyParts parts;  ///< afterwards, where heads share keys: before the norm
   };
   StateTile dS;  ///< as it ends
-  /// gamma, and 2^G of the first token, which Kt and Qh have to be multiplied by; of gates of a number a
-  /// token tokens' 2^G / first come before it. Afterwards parts of sums over tokens: gradients of gates'
-  /// offsets, and of their rates.
+  /// Where gates have a number a channel: gamma, and 2^G of the first token, which Kt and Qh have to be
+  /// multiplied by. Afterwards parts of sums over tokens: gradients of gates' offsets, and of their rates.
   float factors[2][kHead];
+};
+/// And where gates have a number a channel.
+struct ChannelMemory {
+  KeyTile Kt;  ///< K~ / first
+  KeyTile Qh;  ///< Q^ / first
+  KeyTile Kh;  ///< K^
+  PairTile N, T;
 };
 inline constexpr int kCarryThreads = 256, kCarryValues = 64;
 /// What a segment and value head has, where sequences are cut (segments.cuh).
@@ -59,10 +63,11 @@ struct SegmentMemory {
   float4 ends[2][kHead / kCarryValues][kHead / 8][kCarryThreads / 2];
   StateTile P;  ///< transposed: a row is a channel of the state that the segment begins with
 };
-/// What a chunk and value head has, where gates have a number a token.
+/// Or, where gates have a number a token.
 struct alignas(16) TokenNumbers {
   float G[kTokens];                           ///< sums of log2-decays
   float front[kTokens], back[kTokens];        ///< decays from the chunk's front, and to its back
+  float behind_first[kTokens];                ///< decays from the chunk's first token
   float beta[kTokens], beta_slopes[kTokens];  ///< and what gradients of beta are multiplied by
 };
 struct alignas(16) TokenGates {
@@ -70,12 +75,14 @@ struct alignas(16) TokenGates {
   float rate, bias, unused[2];  ///< what made decays of them
 };
 struct TokenMemory {
+  KeyTile X, dY;
+  PairTile P;
   TokenNumbers numbers;
   TokenGates gates;
 };
 using KeyNorms = float[2][kTokens];  ///< inverses of those of q and k
 
-/// What a chunk and key head has, where gates have a number a token: rows with norm 1. K~ is 2^G k.
+/// What a chunk and key head has, where gates have a number a token: rows with norm 1.
 struct KeyMemory {
   SplitRows q, k;
   KeyNorms norms;
@@ -90,8 +97,9 @@ struct alignas(16) Largest {
 
 struct BackwardMemory {
   ChunkMemory* chunks;      ///< [place][HV]
+  ChannelMemory* channels;  ///< [place][HV], or
+  TokenMemory* tokens;      ///< [place][HV], and
   KeyMemory* keys;          ///< [place][HV / group]
-  TokenMemory* tokens;      ///< [place][HV]
   SegmentMemory* segments;  ///< [place / kLeastSegment][HV]
   Largest* largest;         ///< [N][HV]
   /// [place][HV / group], behind `largest`: how many heads of a group have left their dq and dk.
@@ -106,8 +114,9 @@ struct BackwardMemory {
     MemoryParts cut{memory};
     cut.next(chunks, places * call.HV);
     const bool by_channel = call.gate_kind == GateKind::channel;
-    cut.next(keys, by_channel ? 0 : places * (call.HV / call.group));
+    cut.next(channels, by_channel ? places * call.HV : 0);
     cut.next(tokens, by_channel ? 0 : places * call.HV);
+    cut.next(keys, by_channel ? 0 : places * (call.HV / call.group));
     cut.next(segments, may_be_cut(call) ? (places / kLeastSegment + 1) * call.HV : 0);
     std::uint32_t* words;
     cut.next(words, counters);
