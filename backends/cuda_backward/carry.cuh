@@ -152,7 +152,7 @@ struct CarryBlock {
   __device__ ChunkMemory& memory_of(int i) const { return workspace.chunks[number(i)]; }
   __device__ const Rows& rows() const { return kBack ? back.do_ : back.call.v; }
 
-  __device__ void copy_all();
+  __device__ void copy_all(const Scales& scales);
   __device__ void carry_all(const Scales& scales);
 
  private:
@@ -193,8 +193,10 @@ __device__ void CarryBlock<direction, Stage>::copy(int i, int thread) const {
 }
 
 template <Direction direction, class Stage>
-__device__ void CarryBlock<direction, Stage>::copy_all() {
+__device__ void CarryBlock<direction, Stage>::copy_all(const Scales& scales) {
   const int thread = static_cast<int>(threadIdx.x) - kHalf;
+  const float factor = scales.gradients.down * back.call.scale;
+  const DType dtype = rows().dtype;
   const bool keeps = path.task.keeps_states();
   if (thread == 0) {
 #pragma unroll
@@ -216,6 +218,16 @@ __device__ void CarryBlock<direction, Stage>::copy_all() {
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     __pipeline_wait_prior(1);
+    if constexpr (kBack)  // E
+      with_own_pieces<kHalf, kCarryValues>(
+          memory.stages[i % kCarryStages].rows,
+          [&](int, uint4& words) {
+            change_words(words, [&](std::uint32_t word) {
+              const float2 x = unpack(word, dtype);
+              return pack_f16(factor * x.x, factor * x.y);
+            });
+          },
+          thread);
     if (thread == 0) memory.arrivals[i % kCarryStages].wait(i / kCarryStages);
     meet<kCarryThreads>();
     copy(i + 2, thread);  // to where the chunk before was
@@ -287,10 +299,9 @@ __device__ void CarryBlock<direction, Stage>::compose(StateSlice& s) const {
 
 template <Direction direction, class Stage>
 __device__ void CarryBlock<direction, Stage>::carry_all(const Scales& scales) {
-  const RecurrenceCall& call = back.call;
   const Scale scale = kBack ? scales.gradients : scales.values;
   const int row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const GivenRows given{row, kBack ? scale.down * call.scale : scale.down, rows().dtype};
+  const GivenRows given{row, scale.down, rows().dtype};
   StateSlice s;
   begin(scale.down, s);
   if (path.task.begin == Begin::composed) compose(s);
@@ -300,11 +311,9 @@ __device__ void CarryBlock<direction, Stage>::carry_all(const Scales& scales) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        kept.at[tile][r] = pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
-        word_of(memory.S[i % 2].halves[tile / 8], row, 0, tile % 8, r) = kept.at[tile][r];
-      }
+      for (int r = 0; r < 2; ++r) kept.at[tile][r] = pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
     }
+    put_matrices(kept, memory.S[i % 2], row);
     meet<kCarryThreads>();
     memory.stages[i % kCarryStages].go_through(kept, given, memory.results[i % 2], s);
   }
@@ -326,10 +335,11 @@ __global__ void __launch_bounds__(kCarryThreads, 1)
     if (!path.is_there()) return;
     using Block = CarryBlock<own_direction, Stage<own_direction>>;
     Block own(back, path, *reinterpret_cast<CarryMemory<Stage<own_direction>>*>(shared));
+    const Scales scales(back.call, workspace, task.n, task.head);
     if (threadIdx.x >= Block::kHalf)
-      own.copy_all();
+      own.copy_all(scales);
     else
-      own.carry_all(Scales(back.call, workspace, task.n, task.head));
+      own.carry_all(scales);
   };
   direction == Direction::back ? carry_as.template operator()<Direction::back>()
                                : carry_as.template operator()<Direction::forward>();

@@ -26,13 +26,14 @@ struct StateSlice {
   __device__ void keep() { cuda::keep(halves[0]), cuda::keep(halves[1]); }
 };
 
-/// The warp's values of V or dO: what they become, as left operands of 16 tokens each.
+/// V, as it comes, or E in f16.
 using GivenTile = Tile<kTokens, kCarryValues>;
 struct GivenRows {
   int row;       ///< the warp's first value
-  float factor;  ///< what they are multiplied by
-  DType dtype;
+  float factor;  ///< of V
+  DType dtype;   ///< of V
 
+  /// Left operands of 16 tokens each.
   __device__ void load(const GivenTile& rows, uint4 (&words)[kTokens / 16]) const {
 #pragma unroll
     for (int t = 0; t < kTokens / 16; ++t) words[t] = left_of_transposed(rows, row, 16 * t);
@@ -92,7 +93,7 @@ struct alignas(1024) ChannelStage {
 
   KeyTile Kt, Kh;
   std::conditional_t<kBack, KeyTile, Empty> Qh;
-  GivenTile rows;           ///< V or dO, as they come
+  GivenTile rows;
   float factors[2][kHead];  ///< ChunkMemory's
 
   __device__ void fetch(const BackwardMemory& workspace, std::int64_t number, std::int64_t,
@@ -125,10 +126,6 @@ struct alignas(1024) ChannelStage {
     begin_over_channels(y, a, [&](int c) { return operand<true>(kBack ? Kh : Kt).from(c); });
     given.load(rows, of_rows);
     if constexpr (kBack) {  // what does not need Y, meanwhile
-      with_words(of_rows, [&](int, int, std::uint32_t& word) {
-        const float2 x = given.pair(word);
-        word = pack_f16(x.x, x.y);
-      });
       keep(of_rows);
       begin_over_tokens<false>(change, of_rows, [&](int t) { return operand<false>(Qh).from(t); });
     }
@@ -172,7 +169,7 @@ struct alignas(1024) TokenStage {
   PairTile P;
   std::conditional_t<kBack, SplitRows, Empty> q;
   std::conditional_t<kBack, PairTile, Empty> M;
-  GivenTile rows;  ///< V or dO, as they come
+  GivenTile rows;
   TokenNumbers numbers;
 
   __device__ void fetch(const BackwardMemory& workspace, std::int64_t number, std::int64_t key_number,
@@ -194,64 +191,71 @@ struct alignas(1024) TokenStage {
     Slice<kTokenTiles> y;
     begin_over_channels(y, a, [&](int c) { return operand<false>(k.halves[c / 64]).from(c % 64); });
     given.load(rows, of_rows);
+    // Numbers are in registers before a wait: nobody is beside this warp to hide their latency.
+    float2 beta[kTokenTiles], factors[kTokenTiles];
+    load_pairs(kBack ? numbers.back : numbers.front, factors);
+    load_pairs(numbers.beta, beta);
     if constexpr (kBack) {
-      with_words(of_rows, [&](int, int, std::uint32_t& word) {
-        const float2 x = given.pair(word);
-        word = pack_f16(x.x, x.y);
-      });
-      keep(of_rows);
       Slice<kTokenTiles> of_M;
+      uint4 decayed[kTokens / 16];
+      keep(of_rows);
       begin_over_tokens<false>(of_M, of_rows, [&](int t) { return operand<true>(M).from(t); });
-      s.scale(numbers.behind_first[kTokens - 1]);
-      wait_for_products<0>();
+      for (int t = 0; t < kTokens / 16; ++t) decayed[t] = of_rows[t];
+      with_words(decayed, [&](int n, int, std::uint32_t& word) {
+        word = multiply_f16(word, *reinterpret_cast<const std::uint32_t*>(numbers.behind_first + 8 * n +
+                                                                          2 * (threadIdx.x % 4)));
+      });
+      s.scale(exp2_decay(numbers.G[kTokens - 1] - numbers.G[0]));
+      keep(decayed);
+      add_tokens(s, decayed, q);
+      wait_for_products<1>();
       keep(y), keep(a), keep(of_M), keep(of_rows);
 #pragma unroll
       for (int n = 0; n < kTokenTiles; ++n) {
-        const float2 factor = pair_of_tokens(numbers.back, n);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) y[n][e] = (e % 2 ? factor.y : factor.x) * y[n][e] + of_M[n][e];
+        for (int e = 0; e < 4; ++e) y[n][e] = (e % 2 ? factors[n].y : factors[n].x) * y[n][e] + of_M[n][e];
       }
+      begin_solving(y, beta, weighted);
+      load_pairs(kBack ? numbers.read : numbers.written, factors);
+      wait_for_products<0>();
+      keep(decayed);
     } else {
       s.scale(numbers.front[kTokens - 1]);
       wait_for_products<0>();
       keep(y), keep(a);
       with_words(of_rows, [&](int n, int r, std::uint32_t word) {
-        const float2 v = given.pair(word), front = pair_of_tokens(numbers.front, n);
-        y[n][2 * r] = v.x - front.x * y[n][2 * r], y[n][2 * r + 1] = v.y - front.y * y[n][2 * r + 1];
+        const float2 v = given.pair(word);
+        y[n][2 * r] = v.x - factors[n].x * y[n][2 * r],
+                 y[n][2 * r + 1] = v.y - factors[n].y * y[n][2 * r + 1];
       });
+      begin_solving(y, beta, weighted);
+      load_pairs(kBack ? numbers.read : numbers.written, factors);
+      wait_for_products<0>();
     }
-    with_words(weighted, [&](int n, int r, std::uint32_t& word) {
-      const float2 beta = pair_of_tokens(numbers.beta, n);
-      word = pack_finite_f16(-beta.x * y[n][2 * r], -beta.y * y[n][2 * r + 1]);
-    });
-    keep(weighted), keep(y);
-    begin_over_tokens<true>(y, weighted, [&](int t) { return operand<kBack>(P).from(t); });
-    if constexpr (kBack) {  // what does not need dY, meanwhile
-      with_words(of_rows, [&](int n, int, std::uint32_t& word) {
-        const float2 x = unpack_f16(word), front = pair_of_tokens(numbers.behind_first, n);
-        word = pack_f16(front.x * x.x, front.y * x.y);
-      });
-      keep(of_rows);
-      add_tokens(s, of_rows, q);
-    }
-    wait_for_products<kBack ? 1 : 0>();
     keep(y), keep(weighted);
     with_words(weighted, [&](int n, int r, std::uint32_t& word) {
-      const float2 beta = pair_of_tokens(numbers.beta, n),
-                   decay = pair_of_tokens(kBack ? numbers.behind_first : numbers.back, n);
-      const float x = y[n][2 * r], x1 = y[n][2 * r + 1];
-      word_of(result, given.row, 0, n, r) = pack_finite_f16(x, x1);
-      word = kBack ? pack_finite_f16(-decay.x * beta.x * x, -decay.y * beta.y * x1)
-                   : pack_finite_f16(decay.x * beta.x * x, decay.y * beta.y * x1);
+      const float x0 = y[n][2 * r], x1 = y[n][2 * r + 1];
+      word = kBack ? pack_finite_f16(-factors[n].x * x0, -factors[n].y * x1)
+                   : pack_finite_f16(factors[n].x * x0, factors[n].y * x1);
     });
     keep(weighted);
     add_tokens(s, weighted, k);
+    put_matrices(packed_finite(y), result, given.row);
     wait_for_products<0>();
     s.keep(), keep(weighted);
-    if constexpr (kBack) keep(of_rows), s.scale(numbers.front[0]);
+    if constexpr (kBack) s.scale(numbers.front[0]);
   }
 
  private:
+  /// Begins Z to X, or dU to dY.
+  __device__ void begin_solving(Slice<kTokenTiles>& y, const float2 (&beta)[kTokenTiles],
+                                uint4 (&weighted)[kTokens / 16]) const {
+    with_words(weighted, [&](int n, int r, std::uint32_t& word) {
+      word = pack_finite_f16(-beta[n].x * y[n][2 * r], -beta[n].y * y[n][2 * r + 1]);
+    });
+    keep(weighted), keep(y);
+    begin_over_tokens<true>(y, weighted, [&](int t) { return operand<kBack>(P).from(t); });
+  }
   /// Begins s += left rows.
   __device__ static void add_tokens(StateSlice& s, const uint4 (&left)[kTokens / 16], const SplitRows& rows) {
     begin_products();

@@ -153,6 +153,18 @@ __device__ Packed<tiles> packed(const Slice<tiles>& x) {
   return y;
 }
 
+/// What is too large becomes the largest number.
+template <int tiles>
+__device__ Packed<tiles> packed_finite(const Slice<tiles>& x) {
+  Packed<tiles> y;
+#pragma unroll
+  for (int n = 0; n < tiles; ++n) {
+    y.at[n][0] = pack_finite_f16(x[n][0], x[n][1]);
+    y.at[n][1] = pack_finite_f16(x[n][2], x[n][3]);
+  }
+  return y;
+}
+
 template <int tiles>
 __device__ Packed<tiles> operator*(const Packed<tiles>& x, const Packed<tiles>& y) {
   Packed<tiles> z;
@@ -176,18 +188,32 @@ __device__ auto& word_of(Words& tile, int row, int first, int n, int r) {
   return *reinterpret_cast<Word*>(reinterpret_cast<Byte*>(tile.at) + (own ^ 16 * n) + r * eight_rows);
 }
 
-template <int tiles, class Words>
-__device__ void put(const Packed<tiles>& x, Words& tile, int row, int first = 0) {
+/// 16 rows of a tile, word by word: what is put may be computed meanwhile.
+template <int tiles>
+__device__ void put(const Packed<tiles>& x, KeyTile& tile, int row, int first = 0) {
 #pragma unroll
   for (int n = 0; n < tiles; ++n) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) word_of(tile, row, first, n, r) = x.at[n][r];
   }
 }
+/// The same with a quarter of the instructions, of what is there in registers. All lanes of a warp call this.
+template <int tiles, class To>
+__device__ void put_matrices(const Packed<tiles>& x, To& tile, int row) {
+#pragma unroll
+  for (int s = 0; s < tiles / 2; ++s)
+    store_matrices(tile.address(row, 16 * s, lane_row() + lane_second(), lane_fourth()), x.left(s));
+}
 
 /// Numbers of tokens: of the two that the lane has of tile n, from token `first` on.
 __device__ inline float2 pair_of_tokens(const float (&numbers)[kTokens], int n, int first = 0) {
   return *reinterpret_cast<const float2*>(numbers + (first | 8 * n) + 2 * (threadIdx.x % 4));
+}
+
+/// The same of all tiles, before they are needed.
+__device__ inline void load_pairs(const float (&numbers)[kTokens], float2 (&pairs)[kTokenTiles]) {
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) pairs[n] = pair_of_tokens(numbers, n);
 }
 
 template <int tiles>
@@ -246,23 +272,21 @@ __device__ void copy_input(const Rows& rows, int head, int channel, int channels
   }
 }
 
-/// The first `count` rows of a tile from the workspace.
-template <int threads, int rows, int columns>
-__device__ void copy_tile(const Tile<rows, columns>& from, Tile<rows, columns>& to, int count = rows,
-                          int thread = threadIdx.x) {
-  const int first = thread * 8;
+/// Calls body(token, words) for the pieces that a thread copied by copy_input().
+template <int threads, int columns = kHead, class To, class Body>
+__device__ void with_own_pieces(To& tile, Body&& body, int thread = threadIdx.x) {
+  constexpr int kPieces = columns / 8, kStep = threads / kPieces;
+  const int first = thread / kPieces, c = thread % kPieces * 8;
 #pragma unroll
-  for (int at = 0; at < rows * columns; at += threads * 8) {
-    if (first + at < count * columns) __pipeline_memcpy_async(to.at + first + at, from.at + first + at, 16);
-  }
+  for (int t = 0; t < kTokens; t += kStep)
+    body(first + t, *reinterpret_cast<uint4*>(tile.piece(first + t, c)));
 }
-template <int threads, int rows>
-__device__ void copy_tile(const SplitTile<rows>& from, SplitTile<rows>& to, int count = rows,
-                          int thread = threadIdx.x) {
-  copy_tile<threads>(from.halves[0], to.halves[0], count, thread);
-  copy_tile<threads>(from.halves[1], to.halves[1], count, thread);
+template <class Change>
+__device__ void change_words(uint4& words, Change&& change) {
+  words = {change(words.x), change(words.y), change(words.z), change(words.w)};
 }
-/// Whole tiles, by one thread.
+
+/// Whole tiles from the workspace, by one thread.
 template <class T>
 __device__ void copy_bulk(const T& from, T& to, Arrival& arrival) {
   cuda::copy_bulk(&to, &from, sizeof(T), arrival);

@@ -112,28 +112,26 @@ __device__ inline void put_pair_gradients(TokenGradientMemory& memory, const Sli
   const bool of_M = warpgroup() == 0;
   const int row = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32 % 4 * 16, 0);
   const int g = threadIdx.x % 32 / 4, p = threadIdx.x % 4;
-  PairTile& to = of_M ? memory.dM : memory.dN;
   const TokenNumbers& tokens = memory.tokens;
   const float factor[2] = {of_M ? 1 : -tokens.beta[row + g], of_M ? 1 : -tokens.beta[row + g + 8]},
               G[2] = {tokens.G[row + g], tokens.G[row + g + 8]};
+  Packed<kTokenTiles> words;
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
     const int j = 8 * n + 2 * p;
-    if (8 * n > row + 8) {  // all above the diagonal
-#pragma unroll
-      for (int r = 0; r < 2; ++r) to.pair(row + g + 8 * r, j) = 0;
-      continue;
-    }
+    words.at[n][0] = words.at[n][1] = 0;
+    if (8 * n > row + 8) continue;  // all above the diagonal
     const float2 earlier = pair_of_tokens(tokens.G, n), beta = pair_of_tokens(tokens.beta, n);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int i = row + g + 8 * r, least = of_M ? i : i - 1;
       const float x = d[n][2 * r], y = d[n][2 * r + 1];
       if (!of_M && i / 2 == j / 2) memory.dbeta[i] = i == j ? x : y;
-      to.pair(i, j) = pack_f16(j > least ? 0 : factor[r] * beta.x * exp2_decay(G[r] - earlier.x) * x,
-                               j + 1 > least ? 0 : factor[r] * beta.y * exp2_decay(G[r] - earlier.y) * y);
+      words.at[n][r] = pack_f16(j > least ? 0 : factor[r] * beta.x * exp2_decay(G[r] - earlier.x) * x,
+                                j + 1 > least ? 0 : factor[r] * beta.y * exp2_decay(G[r] - earlier.y) * y);
     }
   }
+  put_matrices(words, of_M ? memory.dM : memory.dN, row);
 }
 
 /// Of y = r x, r the inverse norm: dx = r (dy - y (y^T dy)) = a dy - b y, in the format in which it is
@@ -261,7 +259,7 @@ __device__ bool TokenBlock<inputs>::run(int i) const {
     const Scales scales(memory.largest);
     if (threadIdx.x == 0) memory.up = scales.up(), memory.gradients_up = scales.gradients.up;
     const float factor = scales.gradients.down * call.scale;
-    with_own_pieces(memory.E, [&](int, uint4& words) {
+    with_own_pieces<kBlockThreads>(memory.E, [&](int, uint4& words) {
       change_words(words, [&](std::uint32_t word) {
         const float2 x = unpack(word, dtype_of<inputs>(back.do_));
         return pack_f16(factor * x.x, factor * x.y);
@@ -307,9 +305,9 @@ __device__ bool TokenBlock<inputs>::run(int i) const {
   }
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
-    const float2 back = pair_of_tokens(memory.tokens.back, n), beta = pair_of_tokens(memory.tokens.beta, n);
+    const float2 written = pair_of_tokens(memory.tokens.written, n);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) W[n][e] *= e % 2 ? back.y * beta.y : back.x * beta.x;
+    for (int e = 0; e < 4; ++e) W[n][e] *= e % 2 ? written.y : written.x;
   }
   if (warpgroup() == 0)
     store_values<kBlockThreads / 2>(back.dv, head(i), call.V, chunk().range(), memory.dY, memory.tokens.beta,

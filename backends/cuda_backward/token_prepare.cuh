@@ -76,9 +76,11 @@ __device__ inline void put_token(const RecurrenceCall& call, const HeldGates& he
   if (t >= 32) G += of_others;
   TokenNumbers& numbers = memory.numbers;
   numbers.G[t] = G;
-  numbers.front[t] = exp2_decay(G), numbers.back[t] = exp2_decay(last - G);
-  numbers.beta[t] = memory.beta[t] = beta.value(call), numbers.beta_slopes[t] = beta_slope(call, beta);
-  numbers.behind_first[t] = exp2_decay(G - first);
+  const float own = beta.value(call), back = exp2_decay(last - G), behind_first = exp2_decay(G - first);
+  numbers.front[t] = exp2_decay(G), numbers.back[t] = back;
+  numbers.beta[t] = memory.beta[t] = own, numbers.beta_slopes[t] = beta_slope(call, beta);
+  numbers.written[t] = back * own, numbers.read[t] = behind_first * own;
+  numbers.behind_first[t] = static_cast<std::uint16_t>(pack_f16(behind_first, 0));
   memory.gates.raw[t] = held.raw(call, 0);
   if (t == 0) memory.gates.rate = held.rate(call), memory.gates.bias = held.bias(call);
 }
@@ -155,7 +157,7 @@ __device__ inline void find_P(TokenPrepareMemory& memory) {
       d, kTokens, [&](int t) { return operand<false>(memory.N).from(t); },
       [&](int t) { return operand<true>(memory.T).from(t); });
   end_all(d);
-  put(packed(d), memory.P, static_cast<int>(threadIdx.x) / 32 % 4 * 16);
+  put_matrices(packed(d), memory.P, static_cast<int>(threadIdx.x) / 32 % 4 * 16);
 }
 
 template <Inputs inputs>

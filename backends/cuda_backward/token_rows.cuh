@@ -6,26 +6,13 @@
 /// warpgroups once they are f16. Either side of them can be contracted over, so nothing is transposed.
 namespace fla::cuda_backward {
 
-/// A thread's pieces of rows that it copied itself by copy_input: 16 threads have a row.
-template <class Body>
-__device__ void with_own_pieces(SplitRows& rows, Body&& body) {
-  constexpr int kPieces = kHead / 8, kStep = kBlockThreads / kPieces;
-  const int first = static_cast<int>(threadIdx.x) / kPieces, c = static_cast<int>(threadIdx.x) % kPieces * 8;
-#pragma unroll
-  for (int t = 0; t < kTokens; t += kStep)
-    body(first + t, *reinterpret_cast<uint4*>(rows.piece(first + t, c)));
-}
-template <class Change>
-__device__ void change_words(uint4& words, Change&& change) {
-  words = {change(words.x), change(words.y), change(words.z), change(words.w)};
-}
 /// Rows with norm 1 in f16, in place, and the inverses of the norms that they had.
 class Normalized {
  public:
   __device__ Normalized(SplitRows& rows, DType dtype) : rows_(rows) {
     float sums[kRows] = {};
     int i = 0;
-    with_own_pieces(rows, [&](int, const uint4& words) {
+    with_own_pieces<kBlockThreads>(rows, [&](int, const uint4& words) {
       for (const std::uint32_t word : {words.x, words.y, words.z, words.w}) {
         const float2 x = unpack(word, dtype);
         sums[i] += x.x * x.x + x.y * x.y;
@@ -35,7 +22,7 @@ class Normalized {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) norms_[r] = rsqrtf(reduce<16>(sums[r]) + 1e-6f);
     i = 0;
-    with_own_pieces(rows, [&](int, uint4& words) {
+    with_own_pieces<kBlockThreads>(rows, [&](int, uint4& words) {
       change_words(words, [&](std::uint32_t word) {
         const float2 x = unpack(word, dtype);
         return pack_f16(norms_[i] * x.x, norms_[i] * x.y);
@@ -45,7 +32,7 @@ class Normalized {
   }
   __device__ void store_norms(float (&to)[kTokens]) const {
     int i = 0;
-    with_own_pieces(rows_, [&](int t, const uint4&) {
+    with_own_pieces<kBlockThreads>(rows_, [&](int t, const uint4&) {
       if (threadIdx.x % 16 == 0) to[t] = norms_[i];
       ++i;
     });

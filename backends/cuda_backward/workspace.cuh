@@ -67,8 +67,9 @@ struct SegmentMemory {
 struct alignas(16) TokenNumbers {
   float G[kTokens];                           ///< sums of log2-decays
   float front[kTokens], back[kTokens];        ///< decays from the chunk's front, and to its back
-  float behind_first[kTokens];                ///< decays from the chunk's first token
   float beta[kTokens], beta_slopes[kTokens];  ///< and what gradients of beta are multiplied by
+  float written[kTokens], read[kTokens];      ///< beta times `back`, and times `behind_first`
+  std::uint16_t behind_first[kTokens];        ///< decays from the chunk's first token, in f16
 };
 struct alignas(16) TokenGates {
   float raw[kTokens];           ///< as they came

@@ -152,14 +152,20 @@ void mma_bf16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a
   mma<bf16>(d, emulation::block::WarpExchange({a0, a1, a2, a3, b0, b1}));
 }
 
-uint4 load_matrices(SharedAddress row, bool transposed) {
-  const char* const begin = shared;
-  const std::uintptr_t at = row - shared_address(begin);
+namespace {
+std::uint32_t place_of_row(SharedAddress row) {
+  const std::uintptr_t at = row - shared_address(shared);
   if (at % 16 != 0 || at >= kSharedBytes) {
     std::fprintf(stderr, "rows of matrices are not aligned, or not in shared memory\n");
     std::abort();
   }
-  const emulation::block::WarpExchange brought({static_cast<std::uint32_t>(at)});
+  return static_cast<std::uint32_t>(at);
+}
+}  // namespace
+
+uint4 load_matrices(SharedAddress row, bool transposed) {
+  const char* const begin = shared;
+  const emulation::block::WarpExchange brought({place_of_row(row)});
   const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
   const auto number = [&](int matrix, int at_row, int column) {
     return std::uint32_t{
@@ -171,6 +177,14 @@ uint4 load_matrices(SharedAddress row, bool transposed) {
                           : number(m, g, 2 * p) | number(m, g, 2 * p + 1) << 16;
   }
   return {words[0], words[1], words[2], words[3]};
+}
+
+void store_matrices(SharedAddress row, const uint4& x) {
+  const emulation::block::WarpExchange brought({place_of_row(row)});
+  const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
+  const std::uint32_t words[4] = {x.x, x.y, x.z, x.w};
+  for (int m = 0; m < 4; ++m)
+    std::memcpy(shared + brought[8 * m + g][0] + 4 * p, words + m, sizeof(std::uint32_t));
 }
 
 std::uint32_t pack_finite_f16(float x, float y) {

@@ -146,6 +146,7 @@ template <bool transposed>
 uint4 load_matrices(SharedAddress row) {
   return load_matrices(row, transposed);
 }
+void store_matrices(SharedAddress row, const uint4& x);
 std::uint32_t pack_f16(float x, float y);
 std::uint32_t pack_finite_f16(float x, float y);
 std::uint32_t pack_bf16(float x, float y);

@@ -71,6 +71,12 @@ __device__ inline uint4 load_matrices(SharedAddress address) {
   }
   return x;
 }
+/// And to shared memory, as load_matrices<false>() has them. For sm_90.
+__device__ inline void store_matrices(SharedAddress address, const uint4& x) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(x.x),
+               "r"(x.y), "r"(x.z), "r"(x.w)
+               : "memory");
+}
 
 /// Two numbers in a word, the first one in its lower half.
 __device__ inline std::uint32_t pack_f16(float x, float y) {
