@@ -15,13 +15,64 @@ namespace fla::cuda_backward {
 
 inline constexpr int kCarryStages = 3;
 
+/// A block's values of a state, on their way between memory and registers. What runs once a block is a loop:
+/// unrolled it was 20 us of instructions that came from memory.
+struct StateRows {
+  float at[kCarryValues][kHead + 1];
+
+  template <int threads>
+  __device__ void load(const States& from, const CarryTask& task, int channels, int thread) {
+    constexpr int kAtOnce = 16;
+#pragma unroll 1
+    for (int first = thread; first < kCarryValues * kHead; first += kAtOnce * threads) {
+      std::uint32_t bits[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const Place place(from, first + i * threads);
+        if (place.channel < channels)
+          bits[i] = load_bits(from.data, is_16_bit(from.dtype), place.in(from, task));
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const Place place(from, first + i * threads);
+        at[place.value][place.channel] = to_float(bits[i], from.dtype);
+      }
+    }
+  }
+  template <int threads>
+  __device__ void store(const States& to, const CarryTask& task, int channels, int thread) const {
+#pragma unroll 4
+    for (int i = thread; i < kCarryValues * kHead; i += threads) {
+      const Place place(to, i);
+      if (place.channel < channels)
+        cuda::store(to.data, to.dtype, place.in(to, task), at[place.value][place.channel]);
+    }
+  }
+
+ private:
+  /// Of number i, so that neighbours have neighbouring addresses.
+  struct Place {
+    int value, channel;
+
+    __device__ Place(const States& states, int i)
+        : value(states.value == 1 ? i % kCarryValues : i / kHead),
+          channel(states.value == 1 ? i / kCarryValues : i % kHead) {}
+    __device__ std::int64_t in(const States& states, const CarryTask& task) const {
+      return states.offset(task.n, task.head) + channel * states.key + (task.value + value) * states.value;
+    }
+  };
+};
+
 template <class Stage>
 struct CarryMemory {
   union {
     Stage stages[kCarryStages];
     struct {
       Stage others[kCarryStages - 1];
-      StateTile P;  ///< of a segment, before the last stage is in use
+      union {         // before the last stage is in use, and afterwards
+        StateTile P;  ///< of a segment
+        StateRows state;
+      };
     };
   };
   SplitTile<kCarryValues> S[2];       ///< for the workspace
@@ -78,27 +129,13 @@ __device__ void go_through(const StateTile& P, StateSlice& s) {
   }
 }
 
-/// A warp's values of a state: elements of its thread.
-struct CarryElements {
-  int first_value, channels;
-
-  __device__ explicit CarryElements(const RecurrenceCall& call, int block_value)
-      : first_value(block_value + static_cast<int>(threadIdx.x) / 32 * 16 +
-                    static_cast<int>(threadIdx.x) % 32 / 4),
-        channels(call.K) {}
-  __device__ int key(int i) const { return i / 4 * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + i % 2; }
-  __device__ int value(int i) const { return first_value + i % 4 / 2 * 8; }
-  __device__ bool in_state(int i) const { return key(i) < channels; }
-};
-
-/// Where the block's last state goes.
+/// What a segment leaves to the second pass.
 template <Direction direction>
-__device__ void keep_end(const BackwardCall& back, const CarryPath<direction>& path, float up,
-                         const StateSlice& s) {
-  const auto& [begin, n, head, block_value, turn] = path.task;
-  if (begin == Begin::identity) {
-    StateTile& P = path.segment(turn).P;
-    const int row = block_value + static_cast<int>(threadIdx.x) / 32 * 16;
+__device__ void keep_end(const CarryPath<direction>& path, const StateSlice& s) {
+  const CarryTask& task = path.task;
+  if (task.begin == Begin::identity) {
+    StateTile& P = path.segment(task.turn).P;
+    const int row = task.value + static_cast<int>(threadIdx.x) / 32 * 16;
 #pragma unroll
     for (int tile = 0; tile < kHead / 8; ++tile) {
 #pragma unroll
@@ -106,20 +143,11 @@ __device__ void keep_end(const BackwardCall& back, const CarryPath<direction>& p
         word_of(P.halves[tile / 8], row, 0, tile % 8, r) =
             pack_finite_f16(s[tile][2 * r], s[tile][2 * r + 1]);
     }
-  } else if (!path.is_last()) {
-    if (begin == Begin::composed) return;
-    auto& ends = path.ends(turn);
+  } else if (task.begin != Begin::composed && !path.is_last()) {
+    auto& ends = path.ends(task.turn);
 #pragma unroll
     for (int tile = 0; tile < kHead / 8; ++tile)
       ends[tile][threadIdx.x] = {s[tile][0], s[tile][1], s[tile][2], s[tile][3]};
-  } else if (direction == Direction::back) {
-    const CarryElements own(path.call, block_value);
-    float elements[kHead / 2];
-#pragma unroll
-    for (int i = 0; i < kHead / 2; ++i) elements[i] = up * s[i / 4][i % 4];
-    store_state(
-        back.dinitial_state, n, head, [&](int i) { return own.key(i); }, [&](int i) { return own.value(i); },
-        [&](int i) { return own.in_state(i); }, elements);
   }
 }
 
@@ -152,6 +180,16 @@ struct CarryBlock {
   __device__ ChunkMemory& memory_of(int i) const { return workspace.chunks[number(i)]; }
   __device__ const Rows& rows() const { return kBack ? back.do_ : back.call.v; }
 
+  __device__ const States& first_state() const { return kBack ? back.dht : back.call.initial_state; }
+  __device__ bool has_first_state() const {
+    return path.task.begin == Begin::given && first_state().data != nullptr;
+  }
+  __device__ bool ends_with_gradient() const {
+    return kBack && path.task.keeps_states() && path.is_last() && back.dinitial_state.data != nullptr;
+  }
+
+  /// The first copies are under way, and the first state is there.
+  __device__ void begin() const;
   __device__ void copy_all(const Scales& scales);
   __device__ void carry_all(const Scales& scales);
 
@@ -165,7 +203,11 @@ struct CarryBlock {
       *reinterpret_cast<uint4*>(to + at + thread * 8) =
           *reinterpret_cast<const uint4*>(from + at + thread * 8);
   }
-  __device__ void begin(float down, StateSlice& s) const;
+  __device__ static int copying_thread() { return static_cast<int>(threadIdx.x) - kHalf; }
+  /// The thread's numbers of the state, which lie in memory.state.
+  template <class Body>
+  __device__ static void with_own(Body&& body);
+  __device__ void first(float down, StateSlice& s) const;
   __device__ void compose(StateSlice& s) const;
 };
 
@@ -193,19 +235,29 @@ __device__ void CarryBlock<direction, Stage>::copy(int i, int thread) const {
 }
 
 template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::begin() const {
+  if (const int thread = copying_thread(); thread >= 0) {
+    if (thread == 0) {
+#pragma unroll
+      for (Arrival& arrival : memory.arrivals) arrival.begin();
+      memory.of_P.begin();
+    }
+    if (path.task.begin == Begin::identity)  // its values are zeros
+      for (auto& stage : memory.stages) clear_rows<kHalf>(stage.rows, 0, thread);
+    copy(0, thread), copy(1, thread);
+  }
+  if (has_first_state())
+    memory.state.template load<kCarryThreads>(first_state(), path.task, back.call.K,
+                                              static_cast<int>(threadIdx.x));
+  __syncthreads();
+}
+
+template <Direction direction, class Stage>
 __device__ void CarryBlock<direction, Stage>::copy_all(const Scales& scales) {
-  const int thread = static_cast<int>(threadIdx.x) - kHalf;
+  const int thread = copying_thread();
   const float factor = scales.gradients.down * back.call.scale;
   const DType dtype = rows().dtype;
   const bool keeps = path.task.keeps_states();
-  if (thread == 0) {
-#pragma unroll
-    for (Arrival& arrival : memory.arrivals) arrival.begin();
-    memory.of_P.begin();
-  }
-  if (path.task.begin == Begin::identity)  // its values are zeros
-    for (auto& stage : memory.stages) clear_rows<kHalf>(stage.rows, 0, thread);
-  copy(0, thread), copy(1, thread);
   if (path.task.begin == Begin::composed) {
     for (int past = 1; past < path.task.turn; ++past) {
       if (thread == 0) {
@@ -239,9 +291,11 @@ __device__ void CarryBlock<direction, Stage>::copy_all(const Scales& scales) {
       copy_out(S.halves[half].at, to.halves[half].at + path.task.value * StateTile::kRow, thread);
     if (i > 0) keep_result(i - 1, thread);
   }
-  if (!Stage::kHasResult) return;
   meet<kCarryThreads>();
   if (keeps && count > 0) keep_result(count - 1, thread);
+  meet<kCarryThreads>();
+  if (ends_with_gradient())
+    memory.state.template store<kHalf>(back.dinitial_state, path.task, back.call.K, thread);
 }
 
 /// Y, or dY, of the block's values.
@@ -260,20 +314,26 @@ __device__ void CarryBlock<direction, Stage>::keep_result(int i, int thread) con
 // ---- The warps that carry
 
 template <Direction direction, class Stage>
-__device__ void CarryBlock<direction, Stage>::begin(float down, StateSlice& s) const {
-  const CarryTask& task = path.task;
-  const CarryElements own(back.call, task.value);
-  float elements[4 * kTiles];
-  if (task.begin == Begin::given) {
-    load_state(
-        kBack ? back.dht : back.call.initial_state, task.n, task.head, [&](int i) { return own.key(i); },
-        [&](int i) { return own.value(i); }, [&](int i) { return own.in_state(i); }, elements);
-  }
+template <class Body>
+__device__ void CarryBlock<direction, Stage>::with_own(Body&& body) {
+  const int value = static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4,
+            channel = 2 * (static_cast<int>(threadIdx.x) % 4);
 #pragma unroll
-  for (int i = 0; i < 4 * kTiles; ++i) {
-    const bool one = task.begin == Begin::identity && own.key(i) == own.value(i);
-    s[i / 4][i % 4] = task.begin == Begin::given ? down * elements[i] : one ? 1 : 0;
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) body(tile, e, value + e / 2 * 8, channel + 8 * tile + e % 2);
   }
+}
+
+template <Direction direction, class Stage>
+__device__ void CarryBlock<direction, Stage>::first(float down, StateSlice& s) const {
+  const int identity = path.task.begin == Begin::identity ? path.task.value : -kHead;
+  with_own(
+      [&](int tile, int e, int value, int channel) { s[tile][e] = channel == identity + value ? 1 : 0; });
+  if (has_first_state())
+    with_own([&](int tile, int e, int value, int channel) {
+      s[tile][e] = down * memory.state.at[value][channel];
+    });
 }
 
 /// What the segments before leave.
@@ -303,7 +363,7 @@ __device__ void CarryBlock<direction, Stage>::carry_all(const Scales& scales) {
   const int row = static_cast<int>(threadIdx.x) / 32 * 16;
   const GivenRows given{row, scale.down, rows().dtype};
   StateSlice s;
-  begin(scale.down, s);
+  first(scale.down, s);
   if (path.task.begin == Begin::composed) compose(s);
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
@@ -317,8 +377,13 @@ __device__ void CarryBlock<direction, Stage>::carry_all(const Scales& scales) {
     meet<kCarryThreads>();
     memory.stages[i % kCarryStages].go_through(kept, given, memory.results[i % 2], s);
   }
-  if (Stage::kHasResult) meet<kCarryThreads>();  // the last one's is there
-  keep_end(back, path, scale.up, s);
+  meet<kCarryThreads>();  // the last result is there, and no stage is in use
+  if (ends_with_gradient())
+    with_own([&](int tile, int e, int value, int channel) {
+      memory.state.at[value][channel] = scale.up * s[tile][e];
+    });
+  meet<kCarryThreads>();
+  keep_end(path, s);
 }
 
 /// The first pass, or the second one, of sequences that are cut.
@@ -335,6 +400,7 @@ __global__ void __launch_bounds__(kCarryThreads, 1)
     if (!path.is_there()) return;
     using Block = CarryBlock<own_direction, Stage<own_direction>>;
     Block own(back, path, *reinterpret_cast<CarryMemory<Stage<own_direction>>*>(shared));
+    own.begin();
     const Scales scales(back.call, workspace, task.n, task.head);
     if (threadIdx.x >= Block::kHalf)
       own.copy_all(scales);
