@@ -34,7 +34,7 @@ std::string text_of(const Route& route) {
   return "apart: prep, then states";
 }
 
-/// What the backends of both ops have; Backend is the op's class.
+/// What the backends of all ops have; Backend is the op's class.
 template <class Backend>
 class Flash : public Backend {
  public:
@@ -113,20 +113,20 @@ class FlashKda final : public Flash<KdaBackend> {
 };
 FLA_REGISTER_BACKEND(kda, flash_kda, FlashKda);
 
-/// The same kernels, which read a number of g for every channel: a kernel before them writes those.
+/// The same kernels, compiled for gates of a number a token, or for none.
+BackendInfo flash_gdn() {
+  return {
+      .name = "flash_gdn",
+      .package = "CUTLASS",
+      .env_var = "FLA_FLASH_GDN",
+      .priority = 3,
+      .doc = "chunked prefill by flash_kda's kernels, bf16 and f16, K and V of 64 or 128, f32 states; sm_90",
+      .precision = DType::bf16};
+}
+
 class FlashGdn final : public Flash<GatedDeltaRuleBackend> {
  public:
-  BackendInfo info() const override {
-    return {
-        .name = "flash_gdn",
-        .package = "CUTLASS",
-        .env_var = "FLA_FLASH_GDN",
-        .priority = 3,
-        .doc =
-            "chunked prefill by flash_kda's kernels, bf16 and f16, K and V of 64 or 128, f32 states; sm_90",
-        .precision = DType::bf16};
-  }
-
+  BackendInfo info() const override { return flash_gdn(); }
   Verdict chunk_gated_delta_rule_verifier(const GatedDeltaRuleArgs& args) const override {
     return verify_call(args);
   }
@@ -138,6 +138,17 @@ class FlashGdn final : public Flash<GatedDeltaRuleBackend> {
   }
 };
 FLA_REGISTER_BACKEND(gated_delta_rule, flash_gdn, FlashGdn);
+
+class FlashDeltaNet final : public Flash<DeltaRuleBackend> {
+ public:
+  BackendInfo info() const override { return flash_gdn(); }
+  Verdict chunk_delta_rule_verifier(const DeltaRuleArgs& args) const override { return verify_call(args); }
+  RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args) override { return run(args, accept()); }
+  RecurrenceResult chunk_delta_rule_accepted(const DeltaRuleArgs& args, const Verdict& accepted) {
+    return run(args, accepted);
+  }
+};
+FLA_REGISTER_BACKEND(delta_rule, flash_gdn, FlashDeltaNet);
 
 }  // namespace
 }  // namespace fla::flash_kda

@@ -99,7 +99,7 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
       prep_scale<type, kind, Gate::given>(p, smem, tid, worker);
   } else if (warp < 16) {
     registers_up<112>();
-    prep_fold<kind>(p, smem, warp - 8, lane, worker, workers);
+    prep_fold<type, kind>(p, smem, warp - 8, lane, worker, workers);
   } else {
     registers_down<24>();
     if (warp == 16) prep_carry(p, smem, lane);

@@ -206,7 +206,10 @@ void repeat_first_channel(const TensorView& x, std::int64_t channels) {
 ForwardResult run(const Forward& forward, const Options& options) {
   const cases::KdaCase made = cases::make_kda_case(forward.spec);
   if (forward.change) forward.change(made.args);
-  if (forward.token_gates) {
+  if (forward.gates == GateKind::none)
+    std::memset(made.args.g.data(), 0,
+                static_cast<std::size_t>(made.args.g.numel()) * size_of(made.args.g.dtype()));
+  if (forward.gates == GateKind::token) {
     repeat_first_channel(made.args.g, forward.spec.K);
     repeat_first_channel(made.args.dt_bias, forward.spec.K);
   }
@@ -214,7 +217,8 @@ ForwardResult run(const Forward& forward, const Options& options) {
   const Placed placed(device, forward, made.args);
   const KdaArgs& args = placed.args();
   RecurrenceCall call = placed.call();
-  if (forward.token_gates) call.gate_kind = GateKind::token;
+  call.gate_kind = forward.gates;
+  if (forward.gates == GateKind::none) call.g = {};
   const std::int32_t items = flash_kda::items_of(call);
 
   const flash_kda::Route route{.streams = forward.streams > 0 ? forward.streams : items,
@@ -237,7 +241,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   if (call.T > 0) {
     params.q = map_of(args.q, 32);
     params.k = map_of(args.k, 32);
-    if (!forward.token_gates && !params.gate_f32) params.g = map_of(args.g);
+    if (forward.gates == GateKind::channel && !params.gate_f32) params.g = map_of(args.g);
     params.v = map_of(args.v);
     params.o = map_of(placed.padded_o());
   }
@@ -262,7 +266,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
          .shared_bytes = flash_kda::kSharedBytes,
          .body =
              [&given, is_bf16, kind = call.gate_kind](Smem smem) {
-               if (kind == GateKind::token)
+               if (kind != GateKind::channel)
                  is_bf16 ? flash_kda::forward<Half16::bf16, GateKind::token>(given, smem)
                          : flash_kda::forward<Half16::f16, GateKind::token>(given, smem);
                else

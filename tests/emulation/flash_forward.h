@@ -22,8 +22,8 @@ struct Forward {
   bool without_initial_state = false;  ///< of a pool: only final_state is given
   bool crooked_states = false;         ///< states begin four bytes after where TMA could take them
   bool keep_packets = false;
-  bool token_gates =
-      false;  ///< one gate per token: that of the first channel, copied to all channels of the case
+  /// A gate a token: that of the first channel, copied to all channels of the case; none: the case has zeros.
+  GateKind gates = GateKind::channel;
   std::function<void(const KdaArgs&)> change{};  ///< of the case's contents, before it is run and compared
   // Other contents, after which results are not compared with anything:
   std::vector<std::int64_t> cu_seqlens{}, state_indices{}, state_write_indices{};

@@ -268,19 +268,51 @@ TEST(FlashKdaOnTheCpu, HasTheSameBitsForOneGatePerTokenAndThatGateInEveryChannel
            outside(130, DataKind::mixed),
            outside(100, DataKind::resets),
        }) {
-    forward.token_gates = true;
+    forward.gates = GateKind::token;
     const ForwardResult token = run(forward);
     EXPECT_EQ(text_of(token.findings), "");
     EXPECT_LE(token.errors.o, 3.5e-3);
     EXPECT_LE(token.errors.final_state, 1e-3);
     EXPECT_TRUE(token.is_clean);
-    forward.token_gates = false;
+    forward.gates = GateKind::channel;
     forward.change = [](const KdaArgs& args) {
       for (const TensorView* x : {&args.g, &args.dt_bias}) repeat_first_channel(*x, args.g.size(3));
     };
     const ForwardResult channels = run(forward);
     EXPECT_TRUE(token.o == channels.o);
     EXPECT_TRUE(token.final_state == channels.final_state);
+  }
+}
+
+TEST(FlashKdaOnTheCpu, HasTheBitsOfGatesOfZeroWithoutGates) {
+  for (Forward forward : {outside(130, DataKind::random), with(outside(0, DataKind::random), [](Forward& f) {
+                            f.spec.lengths = {70, 0, 130, 1}, f.streams = 2, f.depth = 3;
+                          })}) {
+    forward.gates = GateKind::none;
+    const ForwardResult none = run(forward);
+    EXPECT_EQ(text_of(none.findings), "");
+    EXPECT_LE(none.errors.o, 3.5e-3);
+    EXPECT_LE(none.errors.final_state, 1e-3);
+    EXPECT_TRUE(none.is_clean);
+    forward.gates = GateKind::token;
+    forward.change = [](const KdaArgs& args) { std::fill_n(args.g.as<float>(), args.g.numel(), 0.0f); };
+    const ForwardResult zeros = run(forward);
+    EXPECT_TRUE(none.o == zeros.o);
+    EXPECT_TRUE(none.final_state == zeros.final_state);
+  }
+}
+
+/// Outputs in f16 show more than those in bf16.
+TEST(FlashKdaOnTheCpu, KeepsF16InputsWithinTheirTolerance) {
+  for (const std::int64_t size : {64, 128}) {
+    for (const DataKind data :
+         {DataKind::random, DataKind::bound, DataKind::slow, DataKind::mixed, DataKind::strong}) {
+      const ForwardResult result = run(with(outside(100, data), [&](Forward& f) {
+        f.spec.H = 2, f.spec.K = f.spec.V = size;
+        f.spec.options.scale = 0.25f;
+      }));
+      EXPECT_LE(result.errors.o, 2e-3);
+    }
   }
 }
 

@@ -197,7 +197,7 @@ TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
 /// The steps that bring inputs, and those that wait for them.
 TEST(FlashKdaSteps, AreAllNeededForOneGatePerToken) {
   Forward forward = passed();
-  forward.token_gates = true;
+  forward.gates = GateKind::token;
   check(forward, {{"warp_sync", "measure.cuh", 2, kLanes}}, std::nullopt, {"inputs.cuh", "measure.cuh"});
 }
 

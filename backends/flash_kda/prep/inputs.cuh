@@ -12,7 +12,7 @@ namespace fla::flash_kda {
 struct Rest {
   std::uint32_t beta[2], A_log;   // bits
   U4 bias;                        // f32
-  std::uint32_t g[2], head_bias;  // bits, with one gate per token
+  std::uint32_t g[2], head_bias;  // bits, with one gate per token; 0 of a rule without gates: no decay
 };
 
 template <GateKind kind>
@@ -50,6 +50,7 @@ struct Inputs {
       rest.beta[1] = element_bits(call.beta.data, call.beta.dtype, first + 32 * call.beta.token);
     if (call.A_log.data) rest.A_log = element_bits(call.A_log.data, call.A_log.dtype, head * call.A_log.head);
     if constexpr (kind == GateKind::token) {
+      if (!call.g.data) return rest;
       const std::int64_t at =
           from.batch * call.g.batch + (std::int64_t(from.token) + lane) * call.g.token + head * call.g.head;
       if (lane < from.rows) rest.g[0] = element_bits(call.g.data, call.g.dtype, at);

@@ -83,11 +83,14 @@ struct Measure {
       barrier(Barrier::scaling, Prep::threads);
     }
     float lo[4] = {0, 0, 0, 0}, hi[4] = {0, 0, 0, 0};
+    // And of Q K^T, by warps 0-3: of bf16 pairs the diagonal of M has most of the error.
+    constexpr bool of_pairs = type == Half16::f16;
+    float lo_dots[4] = {0, 0, 0, 0}, hi_dots[4] = {0, 0, 0, 0};
     {
       // the diagonal of X X^T; warps 0-3: 16 tokens of q each, warps 4-7: of k
       const std::uint32_t block = w4 >> 1;
-      const Smem x = fragment_a(at + Prep::rows0 + block * (Prep::rows1 - Prep::rows0),
-                                32 * (wg ^ block) + 16 * (w4 & 1), kept(lane));
+      const Smem rows_of_block = at + Prep::rows0 + block * (Prep::rows1 - Prep::rows0);
+      const Smem x = fragment_a(rows_of_block, 32 * (wg ^ block) + 16 * (w4 & 1), kept(lane));
       constexpr int late = 8 - kEarly;
       const auto some_norms = [&](int j) {
 #pragma unroll
@@ -96,6 +99,13 @@ struct Measure {
           ldmatrix(r, (x ^ ((kk & 3) << 5)) + (kk >> 2) * kTile);
           mma<type>(lo, r, r[0], r[2]);
           mma<type>(hi, r, r[1], r[3]);
+          if (of_pairs && wg == 0) {
+            std::uint32_t k[4];
+            const Smem y = fragment_a(rows_of_block, 32 * (1 ^ block) + 16 * (w4 & 1), kept(lane));
+            ldmatrix(k, (y ^ ((kk & 3) << 5)) + (kk >> 2) * kTile);
+            mma<type>(lo_dots, r, k[0], k[2]);
+            mma<type>(hi_dots, r, k[1], k[3]);
+          }
         }
       };
       if constexpr (by_channel) {
@@ -125,6 +135,10 @@ struct Measure {
         for (std::uint32_t h = 0; h < 2; ++h) {
           const float factor = call.l2norm ? f * rsqrt_of(squares[h] + 1e-6f) : f;
           store(to + 8 * Prep::factors * h, factor);
+          if (of_pairs && wg == 0)
+            store(at + Prep::dots + 4 * (token + 8 * h), h == 0    ? (g & 1) ? lo_dots[1] : lo_dots[0]
+                                                            : (g & 1) ? hi_dots[3]
+                                                                   : hi_dots[2]);
           if (token + 8 * h < rows) odd |= !(squares[h] >= window.least && squares[h] <= window.most);
         }
       }

@@ -26,13 +26,14 @@ FLA_DEVICE void prep_pairs(Smem a, Smem b, bool steep, float (&d)[n / 2]) {
 }
 
 /// Step 5: rows 16 w to 16 w + 15 of M, masked in their own block.
-FLA_DEVICE void prep_mask(float (&own)[16], std::uint32_t w, std::uint32_t lane) {
+template <class Diagonal>
+FLA_DEVICE void prep_mask(float (&own)[16], std::uint32_t w, std::uint32_t lane, Diagonal&& diagonal) {
   // column 8 i + 2 t + e stays if 8 i + e <= limit (+ 8 in the lower half)
   const int limit = int(16 * (w & 1) + (lane >> 2)) - int(2 * (lane & 3));
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const int j = 8 * (i >> 2) - 8 * ((i >> 1) & 1) + (i & 1);
-    own[i] = j <= limit ? own[i] : 0.0f;  // may be Inf, NaN
+    own[i] = j == limit ? diagonal(i >> 1 & 1, own[i]) : j < limit ? own[i] : 0.0f;  // may be Inf, NaN
   }
 }
 

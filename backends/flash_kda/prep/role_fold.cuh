@@ -9,8 +9,27 @@
 /// The folding role: steps 1 and 4 to 6.
 namespace fla::flash_kda {
 
+/// Rows 16 w to 16 w + 15 of M, masked. Of f16 inputs the diagonal, where nothing decays, has the products of
+/// queries and keys as they came, but for odd magnitudes.
+template <Half16 type>
+FLA_DEVICE void mask_M(Smem at, std::uint32_t votes, float (&own)[16], std::uint32_t w, std::uint32_t lane) {
+  if constexpr (type == Half16::bf16) {
+    prep_mask(own, w, lane, [](int, float x) { return x; });
+  } else {
+    float exact[2];
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      const std::uint32_t token = 16 * w + (lane >> 2) + 8 * r;
+      const F2 factor = load_f32x2(at + Prep::factor + Prep::factors * token);
+      exact[r] = load_f32(at + Prep::dots + 4 * token) * factor.x * factor.y;
+    }
+    const bool plain = (votes & kOdd) == 0;
+    prep_mask(own, w, lane, [&](int r, float x) { return plain ? exact[r] : x; });
+  }
+}
+
 /// Warps 8 to 15: find the tasks, have their inputs loaded, and make packets of what the scaling warps left.
-template <GateKind kind>
+template <Half16 type, GateKind kind>
 FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::uint32_t lane,
                           std::int32_t worker, std::int32_t workers) {
   const std::uint32_t wg = warp >> 2, w4 = warp & 3;
@@ -68,7 +87,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       barrier(Barrier::folding, Prep::threads);  // nobody reads rows and columns any more
       probe.mark(1);
     };
-    if (const Way way = way_of(votes_of(at)); way == Way::exact) {
+    const std::uint32_t votes = votes_of(at);
+    if (const Way way = way_of(votes); way == Way::exact) {
       paired();
     } else {  // one code for both warpgroups, for the instruction cache
       float before[16], own[16];
@@ -86,7 +106,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       if (solves)
         prep_rows(at, beta, own, before, block, kept(lane));
       else
-        prep_mask(own, block, kept(lane));
+        mask_M<type>(at, votes, own, block, kept(lane));
       store_rows(at + (solves ? Prep::l : Prep::m), own, before, block, kept(lane));
     }
     warp_sync();

@@ -55,16 +55,18 @@ struct Prep {
   static constexpr std::uint32_t diagonal = run;       // 5: 8 squares of -L, those on its diagonal
 
   // ---- What is of a token, a channel, a warp
-  static constexpr std::uint32_t factor = run + 8 * row;   // 2 to 3: f32 [64][2], of q (with 16 scale), of k
-  static constexpr std::uint32_t factors = 8, of_key = 4;  // of a token; of k among them
+  static constexpr std::uint32_t factor =
+      run + 8 * row;  // 2 to 3, f16 to 5: f32 [64][2], of q (with 16 scale), of k
+  static constexpr std::uint32_t factors = 8, of_key = 4;           // of a token; of k among them
   static constexpr std::uint32_t beta = factor + factors * kChunk;  // 1 to 5: f32 [2 turns][64]
   static constexpr std::uint32_t betas = 4 * kChunk;                // of a turn
   static constexpr std::uint32_t gate_offset = beta + 2 * betas;    // 1 to 2: f32 [128] (gates.cuh)
   static constexpr std::uint32_t token_decay = gate_offset;         // 1 to 2, a gate a token: f32 [64]
   static constexpr std::uint32_t gate_slope = gate_offset + row;    // 1 to 2: f32 [2], slope and rate
-  static constexpr std::uint32_t odd_betas = gate_slope + 8;        // 1 to 4: u32, kOdd where the betas are
-  static constexpr std::uint32_t vote = odd_betas + 8;              // 2 to 4: u32 [8 scaling warps]
-  static constexpr std::uint32_t record = vote + 4 * 8;             // 1 to 7: [2 turns] Record
+  static constexpr std::uint32_t dots = gate_slope + 8;  // 2 to 5, f16: f32 [64], q_i k_i as they come
+  static constexpr std::uint32_t odd_betas = dots + 4 * kChunk;  // 1 to 4: u32, kOdd where the betas are
+  static constexpr std::uint32_t vote = odd_betas + 8;           // 2 to 4: u32 [8 scaling warps]
+  static constexpr std::uint32_t record = vote + 4 * 8;          // 1 to 7: [2 turns] Record
 
   // ---- mbarriers: g, and what TMA does not bring, is there; q and k are; the packet before has left
   static constexpr std::uint32_t bar_g = record + 2 * Record::bytes, bar_qk = bar_g + 8,

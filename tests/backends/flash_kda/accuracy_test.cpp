@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "fla/ops/delta_rule/delta_rule.h"
 #include "fla/ops/gated_delta_rule/gated_delta_rule.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/ops/kda/extremes.h"
@@ -35,7 +36,7 @@ using fla_test::kGpu;
 struct Bars {
   double o, final_state;
 };
-constexpr Bars kUsual{3.5e-3, 1e-3}, kRepeatedKeys{5e-3, 5e-3};
+constexpr Bars kUsual{3.5e-3, 1e-3}, kOfF16{2e-3, 1e-3}, kRepeatedKeys{5e-3, 5e-3};
 
 void expect_within(const Bars& bars, const KdaArgs& args) {
   const Errors errors = errors_of(args);
@@ -49,7 +50,10 @@ class FlashKdaData : public fla_test::OnHopper<testing::TestWithParam<std::tuple
     const auto& [data, dtype] = GetParam();
     return {.T = T, .H = 2, .K = 128, .V = 128, .dtype = dtype, .data = data};
   }
-  Bars bars() const { return std::get<0>(GetParam()) == DataKind::repeated_keys ? kRepeatedKeys : kUsual; }
+  Bars bars() const {
+    const auto& [data, dtype] = GetParam();
+    return data == DataKind::repeated_keys ? kRepeatedKeys : dtype == DType::f16 ? kOfF16 : kUsual;
+  }
 };
 
 TEST_P(FlashKdaData, IsWithinTheBarsWithGatesGiven) {
@@ -80,26 +84,30 @@ TEST_P(FlashKdaData, IsWithinTheBarsOverManyChunks) {
   expect_within(bars(), make_kda_case(longer).args);
 }
 
+/// chunk_<op> by flash_gdn, as exact as kda.
+template <class Args>
+void expect_right(fla::RecurrenceResult (*chunk)(const Args&), const fla::cases::CaseSpec<Args>& spec,
+                  const Bars& bars) {
+  const fla::ScopedPolicy required({.require = {{std::string(Args::kOp.name), "flash_gdn"}}});
+  const auto made = fla::cases::make_case<Args>(spec);
+  DeviceCall call(made.args, kGpu);
+  const fla::RecurrenceResult result = call.bring_back(chunk(call.args()));
+  EXPECT_EQ(call.damage(), "");
+  const Errors errors = fla::cases::errors_of(result, fla::cases::reference_of(made.args));
+  EXPECT_LE(errors.o, bars.o) << fla::conformance::describe(made.args);
+  EXPECT_LE(errors.final_state, bars.final_state) << fla::conformance::describe(made.args);
+}
+
 TEST_P(FlashKdaData, IsWithinTheBarsWithAGateAToken) {
-  const fla::ScopedPolicy required({.require = {{"gated_delta_rule", "flash_gdn"}}});
   const auto& [data, dtype] = GetParam();
-  const auto expect_right = [&](const fla::cases::CaseSpec<fla::GatedDeltaRuleArgs>& spec) {
-    const auto made = fla::cases::make_case<fla::GatedDeltaRuleArgs>(spec);
-    DeviceCall call(made.args, kGpu);
-    const fla::RecurrenceResult result = call.bring_back(fla::chunk_gated_delta_rule(call.args()));
-    EXPECT_EQ(call.damage(), "");
-    const Errors errors = fla::cases::errors_of(result, fla::cases::reference_of(made.args));
-    EXPECT_LE(errors.o, bars().o) << fla::conformance::describe(made.args);
-    EXPECT_LE(errors.final_state, bars().final_state) << fla::conformance::describe(made.args);
-  };
   fla::cases::CaseSpec<fla::GatedDeltaRuleArgs> spec{
       .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype, .data = data};
-  expect_right(spec);
+  expect_right(fla::chunk_gated_delta_rule, spec, bars());
   spec.gate_dtype = dtype;
   spec.B = 1, spec.K = 64, spec.lengths = {10, 70, 0, 300};
   spec.options.use_qk_l2norm_in_kernel = spec.options.use_gate_in_kernel = true;
   spec.options.use_beta_sigmoid_in_kernel = true;
-  expect_right(spec);
+  expect_right(fla::chunk_gated_delta_rule, spec, bars());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FlashKdaData,
@@ -111,6 +119,29 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FlashKdaData,
                          });
 
 class FlashKdaIsRight : public fla_test::FlashTest {};
+
+TEST_F(FlashKdaIsRight, ToF16sToleranceForF16Inputs) {
+  for (const std::int64_t size : {64, 128}) {
+    KdaSpec spec{.T = 100, .H = 2, .K = size, .V = size, .dtype = DType::f16};
+    spec.options.scale = 0.25f;
+    expect_within(kOfF16, make_kda_case(spec).args);
+    spec.T = 1000;
+    expect_within(kOfF16, make_kda_case(spec).args);
+  }
+}
+
+TEST_F(FlashKdaIsRight, WithoutGates) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    fla::cases::CaseSpec<fla::DeltaRuleArgs> spec{
+        .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype};
+    expect_right(fla::chunk_delta_rule, spec, kUsual);
+    spec.B = 1, spec.K = 64, spec.lengths = {10, 70, 0, 300};
+    spec.options.use_qk_l2norm_in_kernel = true;
+    expect_right(fla::chunk_delta_rule, spec, kUsual);
+    spec.lengths = {}, spec.T = 3000, spec.H = spec.HV = 1, spec.K = 128;  // cut into segments
+    expect_right(fla::chunk_delta_rule, spec, kUsual);
+  }
+}
 
 TEST_F(FlashKdaIsRight, ForAnyNumberOfTokens) {
   for (const std::int64_t T : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 257}) {
