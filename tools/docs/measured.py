@@ -11,6 +11,7 @@ CPU, XEON, PYTHON, TILELANG = "cpu_neoverse_v1.txt", "cpu_xeon_avx.txt", "python
 NUMERICS, PEERS, WHEEL = "numerics_neoverse_v1.txt", "peers.txt", "wheel_aarch64.txt"
 PREFILL_PEERS = ["cuDNN", "FlashKDA", "flash-linear-attention"]
 FLASH_GDN = "commit 2343c7d"  # the part of FAMILY with flash_gdn
+FLASH_DELTA = "--gates random|slow --seconds 0.03:"  # and that with its delta_rule
 
 
 def three_digits(text):
@@ -57,8 +58,9 @@ def family(op, kind, gates="random"):
     where = dict(op=op, shape=f"{tokens},{heads},K=128,V=128", gates=gates)
     if op == "kda" and kind == "prefill":
         return prefill("B1 T8192 H32", gates), "flash_kda"
-    if op == "gated_delta_rule" and kind == "prefill":
-        return three_digits(value(FAMILY, "graph", after=FLASH_GDN, backend="flash_gdn", **where)), "flash_gdn"
+    if op in ("gated_delta_rule", "delta_rule") and kind == "prefill":
+        part = FLASH_GDN if op == "gated_delta_rule" else FLASH_DELTA
+        return three_digits(value(FAMILY, "graph", after=part, backend="flash_gdn", **where)), "flash_gdn"
     after = "commit a6d7129" if op == "iplr_delta_rule" else ""
     backend = "cuda_decode" if kind == "decode" else "original"
     ms = value(FAMILY, "graph", after=after, backend=backend, **where)
@@ -115,9 +117,9 @@ def found(path, pattern):
 
 
 def flash_bars():
-    """The largest errors of o and the state that flash_kda's tests allow, and those with equal keys."""
+    """The largest errors of o and the state that flash_kda's tests allow, those with f16 inputs and with equal keys."""
     return found("tests/backends/flash_kda/accuracy_test.cpp",
-                 r"kUsual\{([0-9.e-]+), ([0-9.e-]+)\}, kRepeatedKeys\{([0-9.e-]+), ([0-9.e-]+)\}")
+                 r"kUsual\{([0-9.e-]+), ([0-9.e-]+)\}, kOfF16\{([0-9.e-]+), ([0-9.e-]+)\}, kRepeatedKeys\{([0-9.e-]+), ([0-9.e-]+)\}")
 
 
 def numbers():

@@ -112,8 +112,9 @@ def bars():
     return markdown(["what", "at most"], [
         ["results of every backend and op, f32 / bf16 / f16 inputs", " / ".join(every)],
         ["gradients, f32 / bf16 / f16 inputs", " / ".join(gradient)],
-        ["`flash_kda` and `flash_gdn`, 16 bits: o / final state", " / ".join(usual[:2])],
-        ["the same, all keys of a head equal", " / ".join(usual[2:])]])
+        ["`flash_kda` and `flash_gdn`, bf16 inputs: o / final state", " / ".join(usual[:2])],
+        ["the same, f16 inputs", " / ".join(usual[2:4])],
+        ["the same, all keys of a head equal", " / ".join(usual[4:])]])
 
 
 def peers_errors():
