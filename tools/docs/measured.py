@@ -162,7 +162,7 @@ def numbers():
         "python_import": percent(quoted(PYTHON, r"median +[0-9.]+ +[0-9.]+ +([0-9.]+)")),
         "repeated_keys_flashkda": value(PEERS, "FlashKDA 1ce47ea", data="equal keys, no decay, beta about 1").split(" / ")[0],
         "bf16_rounding": value(NUMERICS, "error o", data="random", dtype="bf16", backend="original"),
-        "repeated_keys_bar": flash_bars()[2],
+        "repeated_keys_bar": flash_bars()[4],
         "resident_growth": quoted(PYTHON, r"torch .*: \+([0-9]+) after"),
         "wheel_cpu": wheel("of CPUs")[0],
         "wheel_cpu_installed": wheel("of CPUs")[1],
