@@ -12,7 +12,7 @@
 namespace fla::emulation::block {
 
 struct Index {
-  int x = 0;
+  int x = 0, y = 0, z = 0;
 };
 extern Index thread_index, block_index;
 

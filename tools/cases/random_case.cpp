@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "fla/ops/common/rows.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/random.h"
 
@@ -30,16 +31,25 @@ void fill_rows(const TensorView& tensor, Fill&& fill) {
       for (std::int64_t h = 0; h < tensor.size(2); ++h) {
         fill(t, h, row);
         const std::int64_t at = b * tensor.stride(0) + t * tensor.stride(1) + h * tensor.stride(2);
-        for (std::size_t i = 0; i < row.size(); ++i) {
-          store(tensor, at + (scalar ? 0 : static_cast<std::int64_t>(i) * tensor.stride(3)), row[i]);
-        }
+        common::store_row(tensor, at, scalar ? 0 : tensor.stride(3), static_cast<std::int64_t>(row.size()),
+                          row.data());
       }
     }
   }
 }
 
 void fill_all(const TensorView& tensor, auto&& next) {
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) store(tensor, i, next());
+  const std::int64_t count = tensor.numel();
+  for (std::int64_t i = 0; i < count; ++i) store(tensor, i, next());
+}
+
+/// scale times random numbers. States have so many that they are stored by a loop of their own.
+void fill_normal(const TensorView& tensor, float scale, Random& random) {
+  const std::int64_t count = tensor.numel();
+  common::with_float_type(tensor.dtype(), [&]<class T>(T*) {
+    T* const to = tensor.as<T>();
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from_float<T>(scale * random.normal());
+  });
 }
 
 void normalise(std::vector<float>& row) {
@@ -232,10 +242,10 @@ class Builder {
     if constexpr (requires { args.A_log; }) {
       if (!args.use_gate_in_kernel) return;
       args.A_log = make_tensor({spec_.HV}, DType::f32);
-      fill_all(args.A_log, [&] { return 0.5f * random_.normal(); });
+      fill_normal(args.A_log, 0.5f, random_);
       args.dt_bias =
           make_tensor({spec_.HV * (Args::kOp.gate == GateKind::channel ? spec_.K : 1)}, DType::f32);
-      fill_all(args.dt_bias, [&] { return 0.5f * random_.normal(); });
+      fill_normal(args.dt_bias, 0.5f, random_);
     }
   }
 
@@ -285,7 +295,7 @@ class Builder {
   TensorView make_states() {
     const TensorView states = make_tensor(
         {spec_.pool.value_or(sequences()), spec_.HV, state_rows(), state_columns()}, spec_.state_dtype);
-    fill_all(states, [&] { return 0.3f * random_.normal(); });
+    fill_normal(states, 0.3f, random_);
     return states;
   }
 

@@ -92,9 +92,8 @@ std::string disagreement(const RecurrenceResult& result, const RecurrenceResult&
 }
 
 bool same_bits(const RecurrenceResult& a, const RecurrenceResult& b) {
-  if (!are_equal(bytes_of(a.o), bytes_of(b.o)) || a.final_state.defined() != b.final_state.defined())
-    return false;
-  return !a.final_state.defined() || are_equal(bytes_of(a.final_state), bytes_of(b.final_state));
+  if (!same_bytes(a.o, b.o) || a.final_state.defined() != b.final_state.defined()) return false;
+  return !a.final_state.defined() || same_bytes(a.final_state, b.final_state);
 }
 
 std::string describe(ArgumentTable table, const void* args) {

@@ -80,7 +80,11 @@ void check_arguments_one_at_a_time(const SearchedOp& op, Report& report, const O
         case Outcome::invalid: break;
       }
     };
+    const auto is_tried = [&](std::size_t i) {
+      return options.argument.empty() || all[i].name == options.argument;
+    };
     for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!is_tried(i)) continue;
       for (const CallForm& base : bases) {
         if (findings[i].wrong.empty()) attempt(i, varied(op, base, all[i]));
       }
@@ -90,6 +94,7 @@ void check_arguments_one_at_a_time(const SearchedOp& op, Report& report, const O
       return find_argument(op.op().arguments, all[i].name) == nullptr;
     };
     for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!is_tried(i)) continue;
       for (std::size_t other = 0; other < all.size(); ++other) {
         if (findings[i].right || !findings[i].wrong.empty()) break;
         if (all[other].name == all[i].name || is_size(other) != is_size(i)) continue;
@@ -103,7 +108,7 @@ void check_arguments_one_at_a_time(const SearchedOp& op, Report& report, const O
         if (told.insert(all[i].name).second) report.failures.push_back(line + findings[i].wrong);
       } else if (!findings[i].right && !findings[i].refused.empty()) {
         report.refusals.push_back(line + findings[i].refused);
-      } else if (!findings[i].right) {
+      } else if (!findings[i].right && is_tried(i)) {
         report.not_shown.push_back(line + "no valid call was found");
       }
     }

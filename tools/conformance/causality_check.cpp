@@ -38,16 +38,23 @@ struct Place {
   std::int64_t head, heads;
 };
 
-/// The sequence of a call that a token of a batch is in.
-std::int64_t sequence_at(const MadeCall& call, std::int64_t batch, std::int64_t token) {
-  if (!call.form().is_packed()) return batch;
-  const std::vector<std::int64_t> starts = call.sequence_starts();
-  std::int64_t sequence = 0;
-  for (std::int64_t n = 0; n < call.sizes()[Axis::N]; ++n) {
-    if (starts[static_cast<std::size_t>(n)] <= token) sequence = n;
+/// Which sequences of a call its tokens are in.
+class Sequences {
+ public:
+  explicit Sequences(const MadeCall& call) {
+    if (!call.form().is_packed()) return;
+    starts_ = call.sequence_starts();
+    starts_.resize(static_cast<std::size_t>(call.sizes()[Axis::N]));
   }
-  return sequence;
-}
+
+  std::int64_t at(std::int64_t batch, std::int64_t token) const {
+    if (starts_.empty()) return batch;
+    return std::max<std::int64_t>(0, std::ranges::upper_bound(starts_, token) - starts_.begin() - 1);
+  }
+
+ private:
+  std::vector<std::int64_t> starts_;  ///< of packed sequences
+};
 
 /// An element in the middle of the tokens, of the last head; nothing where an input has no heads.
 std::optional<Place> place_in(const MadeCall& call, const Argument& argument) {
@@ -63,14 +70,14 @@ std::optional<Place> place_in(const MadeCall& call, const Argument& argument) {
     if (axis == token) place.token = at;
     if (axis == sequence) place.sequence = at;
   }
-  if (token >= 0) place.sequence = sequence_at(call, place.sequence, place.token);
+  if (token >= 0) place.sequence = Sequences(call).at(place.sequence, place.token);
   return place;
 }
 
 /// How a result differs from the one without the element, where it must not.
 class Difference {
  public:
-  Difference(const MadeCall& call, const Place& place) : call_(call), place_(place) {}
+  Difference(const MadeCall& call, const Place& place) : call_(call), sequences_(call), place_(place) {}
 
   void add(const Argument& output, const TensorView& clean, const TensorView& poisoned) {
     const ShapeRule& rule = rule_in_force(call_.form().table(), output, call_.args());
@@ -89,7 +96,7 @@ class Difference {
       const std::int64_t heads = clean.size(head);
       const bool same_head = heads >= place_.heads ? index(head) / (heads / place_.heads) == place_.head
                                                    : index(head) == place_.head / (place_.heads / heads);
-      const std::int64_t n = token >= 0 ? sequence_at(call_, index(sequence), index(token)) : index(sequence);
+      const std::int64_t n = token >= 0 ? sequences_.at(index(sequence), index(token)) : index(sequence);
       const double expected = cases::element(clean, here), found = cases::element(poisoned, there);
       if (!same_head || n != place_.sequence) {
         elsewhere_ |= !same(expected, found);
@@ -110,6 +117,7 @@ class Difference {
   static bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
   const MadeCall& call_;
+  const Sequences sequences_;
   const Place& place_;
   bool elsewhere_ = false;
   cases::ErrorSum before_;

@@ -19,7 +19,8 @@ struct Options {
   /// How many allocations the process has made so far, where somebody counts them; verifiers are held to
   /// making none.
   std::function<std::uint64_t()> allocations{};
-  std::string plugin{};  ///< a plugin file to load first, where the check runs; empty: none
+  std::string argument{};  ///< the check "arguments" tries values of this one alone; empty: of all
+  std::string plugin{};    ///< a plugin file to load first, where the check runs; empty: none
   /// Whether a backend passes though something could not be shown of it.
   bool allow_not_shown = false;
   /// Whether a check runs in a child process, so that a backend that crashes, ends the process or damages

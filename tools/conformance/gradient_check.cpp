@@ -220,7 +220,7 @@ class GradientCheck {
                           const std::string& when) {
       const auto left = cases::named_gradients(a), right = cases::named_gradients(b);
       for (std::size_t i = 0; i < left.size(); ++i) {
-        if (left[i].second.defined() && bytes_of(left[i].second) != bytes_of(right[i].second))
+        if (left[i].second.defined() && !same_bytes(left[i].second, right[i].second))
           fail(left[i].first + " has other bits " + when, args);
       }
     };
@@ -256,7 +256,7 @@ class GradientCheck {
       const Argument* argument = find_argument(Args::arguments(), whole[i].first);
       if (!whole[i].second.defined() || argument == nullptr) continue;
       const bool is_sum = argument->shape.text.starts_with("HV");
-      if (!is_sum && bytes_of(cut(*argument, whole[i].second)) != bytes_of(alone[i].second))
+      if (!is_sum && !same_bytes(cut(*argument, whole[i].second), alone[i].second))
         fail(whole[i].first + " of sequence " + std::to_string(n) + " has other bits alone", args);
     }
   }
@@ -317,7 +317,7 @@ class GradientCheck {
     if (!takes(given)) return;
     const auto gradients = cases::named_gradients(gradients_of(given));
     for (std::size_t i = 0; i < plain.size(); ++i) {
-      if (plain[i].second.defined() && bytes_of(plain[i].second) != bytes_of(gradients[i].second))
+      if (plain[i].second.defined() && !same_bytes(plain[i].second, gradients[i].second))
         fail(plain[i].first + " has other bits in the caller's memory", given);
     }
     for (const LaidOut& output : outputs) {
@@ -334,7 +334,7 @@ class GradientCheck {
     for (const auto& [name, gradient] : cases::named_gradients(alone)) {
       if (gradient.defined() != (name == "dv")) fail(name + " with memory for dv alone", one);
     }
-    if (bytes_of(dv) != bytes_of(plain[2].second)) fail("dv has other bits when it is asked for alone", one);
+    if (!same_bytes(dv, plain[2].second)) fail("dv has other bits when it is asked for alone", one);
   }
 
   /// A call whose packed sequences end before T.

@@ -106,8 +106,14 @@ bool are_equal(const std::vector<std::byte>& a, const std::vector<std::byte>& b)
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
+bool same_bytes(const TensorView& a, const TensorView& b) { return are_equal(bytes_of(a), bytes_of(b)); }
+
 std::vector<std::byte> bytes_of(const TensorView& view) {
   const auto size = size_of(view.dtype());
+  if (view.numel() > 0 && view.is_contiguous()) {
+    const auto* const first = view.as<std::byte>();
+    return {first, first + static_cast<std::size_t>(view.numel()) * size};
+  }
   std::vector<std::byte> bytes(static_cast<std::size_t>(view.numel()) * size);
   std::byte* next = bytes.data();
   for_each_offset(view, [&](std::int64_t offset) {

@@ -57,6 +57,9 @@ using cases::for_each_offset;
 /// The elements' bytes, row-major.
 std::vector<std::byte> bytes_of(const TensorView& view);
 
+/// Whether both hold the same bytes.
+bool same_bytes(const TensorView& a, const TensorView& b);
+
 /// Compares memory at once, where == goes from byte to byte.
 bool are_equal(const std::vector<std::byte>& a, const std::vector<std::byte>& b);
 

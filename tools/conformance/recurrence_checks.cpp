@@ -14,6 +14,7 @@
 #include "fla/dispatch/settings/policy.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/case.h"
+#include "tools/cases/token_tensors.h"
 #include "tools/conformance/agreement.h"
 #include "tools/conformance/argument_search.h"
 #include "tools/conformance/causality_check.h"
@@ -205,20 +206,11 @@ struct Checks {
         });
   }
 
-  /// Calls body(tensor) for every input that has tokens.
-  template <class Body>
-  static void for_each_token_tensor(Args& args, Body&& body) {
-    for (const Argument& argument : Args::arguments()) {
-      if (argument.kind != ArgumentKind::tensor || argument.shape.first.dims[1].axis != Axis::T) continue;
-      if (TensorView& tensor = argument.tensor(static_cast<void*>(&args)); tensor.defined()) body(tensor);
-    }
-  }
-
   /// Sequence n of a call, as a call of its own over the same memory.
   static Args alone(const Args& args, std::int64_t n) {
     Args one = args;
     const Sequence tokens = tokens_of(args, n);
-    for_each_token_tensor(one, [&](TensorView& tensor) {
+    cases::for_each_token_tensor(one, [&](TensorView& tensor) {
       tensor = tensor.slice(0, tokens.batch, 1).slice(1, tokens.begin, tokens.end - tokens.begin);
     });
     if (one.initial_state.defined()) one.initial_state = one.initial_state.slice(0, n, 1);
@@ -404,7 +396,7 @@ struct Checks {
     for_each_call(report, options, specs, [&](const Subject& target, const CheckedCall& call, auto) {
       if (call.args().v.numel() > 0 || !call.args().initial_state.defined()) return;
       const RecurrenceResult result = target.run(call.args());
-      if (bytes_of(result.final_state) != bytes_of(call.args().initial_state))
+      if (!same_bytes(result.final_state, call.args().initial_state))
         fail(report, target, "changed the state without a token", call.args());
     });
   }
@@ -511,10 +503,9 @@ struct Checks {
           fail(report, target, "has other bits with checkpoints than without", args);
         for (std::int64_t i = 0; i < call.reference().kept[0]; ++i) {
           Args part = alone(plain, 0);
-          for_each_token_tensor(part,
-                                [&](TensorView& tensor) { tensor = tensor.slice(1, 0, (i + 1) * every); });
-          if (bytes_of(target.run(part).final_state) !=
-              bytes_of(args.checkpoints.slice(0, 0, 1).slice(1, i, 1)))
+          cases::for_each_token_tensor(
+              part, [&](TensorView& tensor) { tensor = tensor.slice(1, 0, (i + 1) * every); });
+          if (!same_bytes(target.run(part).final_state, args.checkpoints.slice(0, 0, 1).slice(1, i, 1)))
             fail(report, target, "has a checkpoint of other bits than the state of a call that ends there",
                  args);
         }
@@ -562,8 +553,7 @@ struct Checks {
         if (!wrong.empty()) fail(report, target, wrong, call.args);
         for (std::int64_t slot = 0; slot < *spec.pool; ++slot) {
           if (std::ranges::find(reference.slots, slot) != reference.slots.end()) continue;
-          if (bytes_of(result.final_state.view().slice(0, slot, 1)) !=
-              bytes_of(before.view().slice(0, slot, 1)))
+          if (!same_bytes(result.final_state.view().slice(0, slot, 1), before.view().slice(0, slot, 1)))
             fail(report, target, "wrote a slot that it was not told to", call.args);
         }
       });

@@ -164,7 +164,7 @@ void check_same_bits_in_any_batch(Report& report, const Options&) {
       Args one = call.args;
       one.*call.input = all.slice(0, batch, 1);
       if (!target.takes(one)) continue;
-      target.expect(bytes_of(target.run(one)) == bytes_of(together.view().slice(0, batch, 1)),
+      target.expect(same_bytes(target.run(one), together.view().slice(0, batch, 1)),
                     "batch " + std::to_string(batch) + " has other bits alone");
     }
   });
@@ -198,7 +198,7 @@ void check_in_place(Report& report, const Options&) {
     args.*call.input = args.out = memory.view();
     if (!target.takes(args)) return;
     (void)target.run(args);
-    target.expect(bytes_of(memory) == bytes_of(target.run(call.args)), "other bits in place");
+    target.expect(same_bytes(memory, target.run(call.args)), "other bits in place");
     target.expect(memory.intact_around(), "wrote around `out`");
   });
 }

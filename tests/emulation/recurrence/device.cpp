@@ -22,6 +22,14 @@ void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
 namespace fla::cuda {
 namespace {
 
+/// What every f16 stands for: products read so many of them that looking up is faster than working it out.
+const std::vector<float> numbers_of_f16 = [] {
+  std::vector<float> numbers(1 << 16);
+  for (std::size_t bits = 0; bits < numbers.size(); ++bits)
+    numbers[bits] = to_float(f16{static_cast<std::uint16_t>(bits)});
+  return numbers;
+}();
+
 struct BulkCopy {
   Arrival* arrival;
   void* to;
@@ -61,9 +69,15 @@ void Arrival::wait(int of_round) {
 
 dim3 grid_size;
 
-void run_grid(std::int64_t blocks, int threads, const std::function<void()>& body) {
-  grid_size.x = static_cast<unsigned>(blocks);
-  emulation::block::run_grid(blocks, threads, {reinterpret_cast<unsigned char*>(shared), kSharedBytes}, body);
+void run_grid(dim3 grid, int threads, const std::function<void()>& body) {
+  grid_size = grid;
+  emulation::block::Index& block = emulation::block::block_index;
+  for (block.z = 0; block.z < static_cast<int>(grid.z); ++block.z) {
+    for (block.y = 0; block.y < static_cast<int>(grid.y); ++block.y) {
+      emulation::block::run_grid(grid.x, threads, {reinterpret_cast<unsigned char*>(shared), kSharedBytes},
+                                 body);
+    }
+  }
 }
 
 void mma_tf32(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
@@ -101,6 +115,7 @@ std::uint32_t pack_bf16(float x, float y) { return pack<bf16>(x, y); }
 template <class T>
 float2 unpack(std::uint32_t word) {
   const auto number = [](std::uint32_t bits) {
+    if constexpr (std::is_same_v<T, f16>) return numbers_of_f16[bits];
     return to_float(std::bit_cast<T>(static_cast<std::uint16_t>(bits)));
   };
   return {number(word & 0xffff), number(word >> 16)};
@@ -124,11 +139,11 @@ std::uint32_t larger_bf16(std::uint32_t x, std::uint32_t y) {
 template <class T>
 void mma(float (&d)[4], const emulation::block::WarpExchange& brought) {
   const int g = emulation::block::lane() / 4, p = emulation::block::lane() % 4;
-  float left[2][16], right[2][16];
+  double left[2][16], right[2][16];
   for (int k = 0; k < 16; k += 2) {
-    const auto put = [&](float(&row)[16], int lane, int word) {
+    const auto put = [&](double(&row)[16], int lane, int word) {
       const float2 x = unpack<T>(brought[lane][static_cast<std::size_t>(word)]);
-      row[k] = x.x, row[k + 1] = x.y;
+      row[k] = static_cast<double>(x.x), row[k + 1] = static_cast<double>(x.y);
     };
     const int lane = k % 8 / 2, upper = k / 8;
     for (int i = 0; i < 2; ++i) {
@@ -136,12 +151,11 @@ void mma(float (&d)[4], const emulation::block::WarpExchange& brought) {
       put(right[i], 4 * (2 * p + i) + lane, 4 + upper);
     }
   }
-  for (int i = 0; i < 4; ++i) {
-    double sum = static_cast<double>(d[i]);
-    for (int k = 0; k < 16; ++k)
-      sum += static_cast<double>(left[i / 2][k]) * static_cast<double>(right[i % 2][k]);
-    d[i] = static_cast<float>(sum);
-  }
+  double sums[4];
+  for (int i = 0; i < 4; ++i) sums[i] = static_cast<double>(d[i]);
+  for (int k = 0; k < 16; ++k)
+    for (int i = 0; i < 4; ++i) sums[i] += left[i / 2][k] * right[i % 2][k];
+  for (int i = 0; i < 4; ++i) d[i] = static_cast<float>(sums[i]);
 }
 void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
              std::uint32_t b0, std::uint32_t b1) {
@@ -202,7 +216,7 @@ float operand_number(bool rows_are_k, std::uint64_t operand, int k, int other) {
   std::uintptr_t at = operand - shared_address(begin) +
                       static_cast<std::uintptr_t>(row / 8 * 1024 + row % 8 * 128 + column * 2);
   at ^= at >> 3 & 0x70;
-  return to_float(std::bit_cast<f16>(*reinterpret_cast<const std::uint16_t*>(begin + at)));
+  return numbers_of_f16[*reinterpret_cast<const std::uint16_t*>(begin + at)];
 }
 
 }  // namespace
@@ -225,12 +239,14 @@ void left_numbers(bool rows_are_k, std::uint64_t a, LeftNumbers& numbers) {
 void add_product(int tiles, float (*d)[4], const LeftNumbers& a, bool rows_are_k, std::uint64_t b) {
   const int p = emulation::block::lane() % 4;
   for (int tile = 0; tile < tiles; ++tile) {
-    for (int i = 0; i < 4; ++i) {
-      float sum = 0;
-      for (int k = 0; k < 16; ++k)
-        sum += a[i / 2][k] * operand_number(rows_are_k, b, k, 8 * tile + 2 * p + i % 2);
-      d[tile][i] += sum;
+    float sums[4] = {};
+    for (int k = 0; k < 16; ++k) {
+      const int column = 8 * tile + 2 * p;
+      const float right[2] = {operand_number(rows_are_k, b, k, column),
+                              operand_number(rows_are_k, b, k, column + 1)};
+      for (int i = 0; i < 4; ++i) sums[i] += a[i / 2][k] * right[i % 2];
     }
+    for (int i = 0; i < 4; ++i) d[tile][i] += sums[i];
   }
 }
 

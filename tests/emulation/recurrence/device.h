@@ -13,8 +13,8 @@
 #include "tests/emulation/block.h"
 
 /// What the original kernels use of CUDA, for a C++ compiler: this file is there in the place of the
-/// toolkit's headers, of launch.cuh, instructions.cuh, wgmma.cuh and bulk.cuh. Only what the kernels need:
-/// another kernel may need more.
+/// toolkit's headers, of launch.cuh, early_launch.cuh, instructions.cuh, wgmma.cuh and bulk.cuh. Only what
+/// the kernels need: another kernel may need more.
 
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __device__
@@ -57,6 +57,12 @@ inline float __half2float(__half x) { return fla::to_float(x); }
 inline float __bfloat162float(__nv_bfloat16 x) { return fla::to_float(x); }
 inline __half __float2half_rn(float x) { return fla::from_float<fla::f16>(x); }
 inline __nv_bfloat16 __float2bfloat16_rn(float x) { return fla::from_float<fla::bf16>(x); }
+struct alignas(4) __nv_bfloat162 {
+  __nv_bfloat16 x, y;
+};
+inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) {
+  return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
+}
 inline float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 inline std::uint32_t __float_as_uint(float x) { return std::bit_cast<std::uint32_t>(x); }
 inline float __expf(float x) { return std::exp(x); }
@@ -227,13 +233,13 @@ inline constexpr std::size_t kSharedBytes = 227 * 1024;  ///< of a block on sm_9
 extern constinit thread_local char shared[];             ///< as the kernels call it
 
 extern dim3 grid_size;  ///< of the kernel that runs
-void run_grid(std::int64_t blocks, int threads, const std::function<void()>& body);
+void run_grid(dim3 grid, int threads, const std::function<void()>& body);
 
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, int shared_bytes, cudaStream_t,
                    const Arguments&... arguments) {
   if (static_cast<std::size_t>(shared_bytes) > kSharedBytes) return cudaErrorInvalidConfiguration;
-  run_grid(grid.x, threads, [&] { kernel(arguments...); });
+  run_grid(grid, threads, [&] { kernel(arguments...); });
   return cudaSuccess;
 }
 
@@ -241,6 +247,15 @@ template <auto kernel, int shared_bytes, class... Arguments>
 cudaError_t launch_blocks(std::int64_t blocks, int threads, cudaStream_t stream,
                           const Arguments&... arguments) {
   return launch(kernel, {.x = static_cast<unsigned>(blocks)}, threads, shared_bytes, stream, arguments...);
+}
+
+// ---- early_launch.cuh
+
+inline void wait_for_kernel_before() {}
+template <class... Parameters, class... Arguments>
+cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, bool, cudaStream_t stream,
+                         const Arguments&... arguments) {
+  return launch(kernel, grid, threads, 0, stream, arguments...);
 }
 
 }  // namespace fla::cuda

@@ -46,18 +46,6 @@ Row row_of(Operand operand, int mn) {
   return values_of(elements);
 }
 
-/// Of an even mn and the next: where that goes from element to element, both are read at once.
-std::array<Row, 2> two_rows_of(Operand operand, int mn) {
-  if (!operand.mn_major) return {row_of(operand, mn), row_of(operand, mn + 1)};
-  std::array<Elements, 2> elements;
-  for (std::size_t k = 0; k < kProductDepth; ++k) {
-    std::array<f16, 2> both;
-    std::memcpy(&both, place(operand, static_cast<std::uint64_t>(mn), k), 4);
-    elements[0][k] = both[0], elements[1][k] = both[1];
-  }
-  return {values_of(elements[0]), values_of(elements[1])};
-}
-
 /// Four sums side by side: in which order the hardware adds up is not known anyway.
 float dot(const Row& x, const Row& y) {
   using Four = float __attribute__((vector_size(16)));
@@ -70,18 +58,37 @@ float dot(const Row& x, const Row& y) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+/// What the lanes of a warp read together for one product, so that no row is read twice: each lane some rows,
+/// which all have once they have met. A lane may then be one product ahead of the others, no more.
+struct WarpRows {
+  std::array<Row, 16> a;
+  std::array<Row, 256> b;
+};
+constexpr std::size_t kMostWarps = 16;
+thread_local std::array<std::array<WarpRows, 2>, kMostWarps> rows_of_warps;
+thread_local std::array<std::size_t, 32 * kMostWarps> products_of_threads;
+
+const WarpRows& rows_of_warp(Operand a, Operand b, int columns) {
+  const int thread = emulation::block::thread_index.x, lane = thread % 32, warp = thread / 32;
+  const std::size_t turn = products_of_threads[static_cast<std::size_t>(thread)]++ % 2;
+  WarpRows& rows = rows_of_warps[static_cast<std::size_t>(warp)][turn];
+  if (lane < 16) rows.a[static_cast<std::size_t>(lane)] = row_of(a, warp % 4 * 16 + lane);
+  for (int column = lane; column < columns; column += 32)
+    rows.b[static_cast<std::size_t>(column)] = row_of(b, column);
+  const emulation::block::WarpExchange met({});
+  return rows;
+}
+
 }  // namespace
 
 void multiply(Operand a, Operand b, int columns, float* sums, bool add) {
-  const int thread = emulation::block::thread_index.x % 128, lane = thread % 32;
-  const int first = thread / 32 * 16 + lane / 4;
-  const std::array<Row, 2> rows{row_of(a, first), row_of(a, first + 8)};
-  for (int i = 0; i < columns / 8; ++i) {
-    const std::array<Row, 2> both = two_rows_of(b, i * 8 + lane % 4 * 2);
+  const WarpRows& rows = rows_of_warp(a, b, columns);
+  const auto lane = static_cast<std::size_t>(emulation::block::thread_index.x % 32);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(columns / 8); ++i) {
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t column = 0; column < 2; ++column) {
-        float& sum = sums[static_cast<std::size_t>(i) * 4 + half * 2 + column];
-        sum = (add ? sum : 0) + dot(rows[half], both[column]);
+        float& sum = sums[i * 4 + half * 2 + column];
+        sum = (add ? sum : 0) + dot(rows.a[lane / 4 + half * 8], rows.b[i * 8 + lane % 4 * 2 + column]);
       }
     }
   }
