@@ -25,10 +25,19 @@ struct Subject {
   std::string op, backend, check;
 };
 
+constexpr std::string_view kAll = "all";
+
+/// kda has a test a check.
 std::vector<Subject> subjects() {
   std::vector<Subject> found;
-  for (const std::string op : {"kda", "short_conv", "gated_rms_norm"}) {
+  for (const std::string_view name : conformance::ops_with_checks()) {
+    const std::string op(name);
+    if (op == "common") continue;
     for (const std::string& backend : conformance::backends_of(op)) {
+      if (op != "kda") {
+        found.push_back({op, backend, std::string(kAll)});
+        continue;
+      }
       for (const std::string_view check : conformance::checks(op))
         found.push_back({op, backend, std::string(check)});
     }
@@ -41,11 +50,17 @@ class ConformanceOnGpu : public testing::TestWithParam<Subject> {};
 
 TEST_P(ConformanceOnGpu, Holds) {
   const auto& [op, backend, check] = GetParam();
-  const conformance::Report report = conformance::run_check(
-      op, backend, check,
-      {.golden_dir = FLA_GOLDEN_DIR, .device = kGpu, .allocations = fla_test::allocations_of_this_thread});
-  if (!report.skipped.empty()) GTEST_SKIP() << report.text();
-  EXPECT_TRUE(report.ok()) << report.text();
+  const conformance::Options options{
+      .golden_dir = FLA_GOLDEN_DIR, .device = kGpu, .allocations = fla_test::allocations_of_this_thread};
+  const std::vector<conformance::Report> reports =
+      check == kAll ? conformance::run_conformance(op, backend, options)
+                    : std::vector{conformance::run_check(op, backend, check, options)};
+  std::string skipped;
+  for (const conformance::Report& report : reports) {
+    if (!report.skipped.empty()) skipped += report.text();
+    EXPECT_TRUE(report.ok()) << report.text();
+  }
+  if (!skipped.empty()) GTEST_SKIP() << skipped;
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ConformanceOnGpu, testing::ValuesIn(subjects()), [](const auto& test) {
