@@ -2,16 +2,17 @@
 
 #include "backends/cuda_decode/decode.h"
 #include "backends/cuda_decode/early_launch.cuh"
+#include "backends/cuda_decode/limits.h"
 #include "fla/ops/common/cuda/elements.cuh"
-#include "fla/ops/common/cuda/host_indices.cuh"
 #include "fla/ops/common/cuda/instructions.cuh"
 #include "fla/ops/common/cuda/warp.cuh"
+#include "fla/ops/recurrence/cuda/extra_indices.cuh"
 #include "fla/ops/recurrence/cuda/gates.cuh"
 #include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/with_rule.h"
 
-/// One token for every sequence: the state is read once and written once, and everything else is hidden under
-/// that.
+/// One token for every sequence, or up to kMostTokens: the state is read once and written once, and
+/// everything else is hidden under that.
 ///
 ///     S <- diag(d) S      u = beta (v - k^T S)      S <- S + k u^T      o = q^T S = q^T (d S) + (q^T k) u
 ///
@@ -34,8 +35,15 @@
 /// Shared memory has the token's vectors, made by the block while the state is on its way, a thread a
 /// channel. They are left without their norms, which saves a barrier; whoever reads them multiplies them by
 /// those, before they meet the state: a sum of f32 states with vectors of any norm could overflow.
+///
+/// Several tokens are the same step after step, on a state that stays in registers, as floats whatever its
+/// type: their outputs have the bits that calls with a token each give, but for 16-bit states, which are
+/// rounded only where they are stored. All vectors are made before the first step. The state after a token
+/// goes to its checkpoint where the call has one.
 namespace fla::cuda {
 namespace {
+
+using cuda_decode::kMostTokens;
 
 constexpr int kThreads = 128, kWarps = kThreads / 32;
 
@@ -62,6 +70,25 @@ __device__ uint4 pack(const float (&x)[kVector<State>]) {
       words[i] = *reinterpret_cast<const std::uint32_t*>(&pair);
     }
     return {words[0], words[1], words[2], words[3]};
+  }
+}
+
+/// As many elements of state as fill 16 bytes of what a thread keeps, which may be wider.
+template <class State, class Held>
+__device__ uint4 load_held(const State* from) {
+  if constexpr (sizeof(State) == sizeof(Held)) return *reinterpret_cast<const uint4*>(from);
+  const uint2 bits = *reinterpret_cast<const uint2*>(from);
+  return {bits.x << 16, bits.x & 0xffff0000u, bits.y << 16, bits.y & 0xffff0000u};
+}
+
+template <class State, int count>
+__device__ void store_held(State* to, const float (&x)[count]) {
+  if constexpr (count == kVector<State>) {
+    *reinterpret_cast<uint4*>(to) = pack<State>(x);
+  } else {
+    const float all[kVector<State>] = {x[0], x[1], x[2], x[3]};
+    const uint4 bits = pack<State>(all);
+    *reinterpret_cast<uint2*>(to) = {bits.x, bits.y};
   }
 }
 
@@ -94,7 +121,7 @@ inline constexpr int kLoads = K * sizeof(State) >= 256 ? 8 : 4;
 template <class State, int K>
 inline constexpr int kTile = kLoads<State, K>* kThreads* kVector<State> / K;
 
-constexpr int kSums = 4;
+constexpr int kSums = 5;
 
 template <int K, int tile>
 struct TokenMemory {
@@ -102,7 +129,8 @@ struct TokenMemory {
   // a.
   alignas(16) float qd[K], x[K], k[K], d[K];
   alignas(16) float v[tile];
-  float sums[kSums][kWarps];  // q^T q, k^T k, q^T k, and with Rule::low_rank q^T b, a warp's share
+  // q^T q, k^T k, q^T k, with Rule::low_rank q^T b, with normalize q^T z; a warp's share
+  float sums[kSums][kWarps];
 };
 template <int K, int tile>
 struct PairMemory : TokenMemory<K, tile> {
@@ -115,16 +143,24 @@ struct Factors {
   float divisor;             ///< of the output, with normalize
 };
 
-/// One vector a head: strides in 32 bits, for addresses take longer than anything else here.
+/// Of one of several tokens.
+template <class Memory>
+struct StepMemory : Memory {
+  float raw_beta;
+  Factors factors;
+  std::int64_t kept;  ///< the slot of the state after it; negative: it is not kept
+};
+
+/// A vector a head and token: strides in 32 bits, for addresses take longer than anything else here.
 struct Source {
   const void* data;
-  unsigned batch, head, channel;
+  unsigned batch, token, head, channel;
   DType dtype;
 
-  __device__ std::int64_t at(unsigned n, unsigned h, unsigned i) const {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(n) * batch +
-                                     static_cast<std::uint64_t>(h) * head +
-                                     static_cast<std::uint64_t>(i) * channel);
+  __device__ std::int64_t at(unsigned n, unsigned t, unsigned h, unsigned i) const {
+    return static_cast<std::int64_t>(
+        static_cast<std::uint64_t>(n) * batch + static_cast<std::uint64_t>(t) * token +
+        static_cast<std::uint64_t>(h) * head + static_cast<std::uint64_t>(i) * channel);
   }
 };
 
@@ -143,6 +179,13 @@ struct DecodeCall {
   Indices read_slots, write_slots;
 };
 
+/// And for several.
+struct StepsCall : DecodeCall {
+  int tokens;
+  Checkpoints checkpoints;
+  AcceptedTokens accepted;
+};
+
 /// Elements of the dtype that nearly all calls have, or of any.
 enum class Inputs { bf16, any };
 
@@ -156,39 +199,43 @@ __device__ float value_of(std::uint32_t bits, const Source& source) {
   return to_float(bits, inputs == Inputs::bf16 ? DType::bf16 : source.dtype);
 }
 
-/// Sends for this thread's channel and value; finish() waits for them and puts them into shared memory.
+/// Sends for this thread's channel and value of a token; put() waits for them and puts them into shared
+/// memory.
 template <Inputs inputs, Rule rule, int K, int tile>
 class TokenVectors {
  public:
-  __device__ TokenVectors(const DecodeCall& call, unsigned n, unsigned head) {
+  __device__ void fetch(const DecodeCall& call, unsigned n, unsigned t, unsigned head) {
     const unsigned key_head = call.group == 1 ? head : head / static_cast<unsigned>(call.group),
                    i = threadIdx.x;
     if (i < K) {
-      q_ = fetch<inputs>(call.q, call.q.at(n, key_head, i));
-      k_ = fetch<inputs>(call.k, call.k.at(n, key_head, i));
-      std::uint32_t g = fetch<inputs>(call.g, call.g.at(n, head, i));
+      q_ = cuda::fetch<inputs>(call.q, call.q.at(n, t, key_head, i));
+      k_ = cuda::fetch<inputs>(call.k, call.k.at(n, t, key_head, i));
+      std::uint32_t g = cuda::fetch<inputs>(call.g, call.g.at(n, t, head, i));
       cuda::forget(g);  // otherwise the compiler loads it only where has_g is true
       g_ = g;
       if constexpr (rule == Rule::low_rank) {
-        a_ = fetch<inputs>(call.a, call.a.at(n, key_head, i));
-        b_ = fetch<inputs>(call.b, call.b.at(n, key_head, i));
+        a_ = cuda::fetch<inputs>(call.a, call.a.at(n, t, key_head, i));
+        b_ = cuda::fetch<inputs>(call.b, call.b.at(n, t, key_head, i));
       }
       if (call.gate != Gate::given) {
-        if (call.dt_bias.data) bias_ = fetch<Inputs::any>(call.dt_bias, call.dt_bias.at(0, head, i));
-        if (call.A_log.data) rate_ = fetch<Inputs::any>(call.A_log, call.A_log.at(0, head, 0));
+        if (call.dt_bias.data) bias_ = cuda::fetch<Inputs::any>(call.dt_bias, call.dt_bias.at(0, 0, head, i));
+        if (call.A_log.data) rate_ = cuda::fetch<Inputs::any>(call.A_log, call.A_log.at(0, 0, head, 0));
       }
     }
-    if constexpr (rule == Rule::delta) beta_ = fetch<inputs>(call.beta, call.beta.at(n, head, 0));
+    if constexpr (rule == Rule::delta) beta_ = cuda::fetch<inputs>(call.beta, call.beta.at(n, t, head, 0));
   }
 
   /// After the state is sent for: nothing waits for the values before it is there.
-  __device__ void fetch_values(const DecodeCall& call, unsigned n, unsigned head, unsigned first_value) {
+  __device__ void fetch_values(const DecodeCall& call, unsigned n, unsigned t, unsigned head,
+                               unsigned first_value) {
     const unsigned i = threadIdx.x;
-    if (i < tile) v_ = fetch<inputs>(call.v, call.v.at(n, head, first_value + i));
+    if (i < tile) v_ = cuda::fetch<inputs>(call.v, call.v.at(n, t, head, first_value + i));
   }
 
+  /// key_sum: of the tokens before this one, and of this one afterwards; of a call that normalizes, and of
+  /// several tokens alone.
   template <class Memory>
-  __device__ Factors finish(const DecodeCall& call, int head, Memory& memory) const {
+  __device__ void put(const DecodeCall& call, int head, Memory& memory, float* key_sum = nullptr) const {
     const int i = threadIdx.x;
     float q = 0, k = 0, b = 0;
     if (i < K) {
@@ -214,33 +261,52 @@ class TokenVectors {
     if (i < tile) memory.v[i] = value_of<inputs>(v_, call.v);
     float sums[kSums] = {reduce(q * q), reduce(k * k), reduce(q * k)};
     if constexpr (rule == Rule::low_rank) sums[3] = reduce(q * b);
-    constexpr int kUsed = rule == Rule::low_rank ? 4 : 3;
+    if (key_sum != nullptr && call.normalize) {
+      *key_sum += k;
+      sums[4] = reduce(q * *key_sum);
+    }
     if (i % 32 == 0) {
 #pragma unroll
-      for (int s = 0; s < kUsed; ++s) memory.sums[s][i / 32] = sums[s];
+      for (int s = 0; s < kSums; ++s) {
+        if (s < 3 || (s == 3 && rule == Rule::low_rank) || (s == 4 && key_sum != nullptr))
+          memory.sums[s][i / 32] = sums[s];
+      }
     }
-    __syncthreads();
-    float all[kSums] = {};
-#pragma unroll
-    for (int s = 0; s < kUsed; ++s) {
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) all[s] += memory.sums[s][w];
-    }
-    Factors factors{.q = call.scale, .k = 1, .qk = 0, .qb = 0, .beta = 0, .divisor = 1};
-    if constexpr (rule == Rule::delta) factors.beta = beta_of(call, value_of<inputs>(beta_, call.beta));
-    if (call.l2norm) factors.q *= rsqrtf(all[0] + 1e-6f), factors.k = rsqrtf(all[1] + 1e-6f);
-    factors.qk = all[2] * factors.q * factors.k, factors.qb = all[3] * factors.q;
-    if (rule == Rule::additive && call.normalize) factors.divisor = factors.qk + 1e-10f;
-    return factors;
   }
+
+  __device__ float raw_beta(const DecodeCall& call) const { return value_of<inputs>(beta_, call.beta); }
 
  private:
   std::uint32_t q_, k_, g_, v_, beta_, a_, b_, bias_, rate_;
 };
 
+/// Of a token whose vectors the whole block has put into shared memory.
+template <Rule rule, bool several, class Memory>
+__device__ Factors factors_of(const DecodeCall& call, const Memory& memory, float raw_beta) {
+  float all[kSums] = {};
+#pragma unroll
+  for (int s = 0; s < kSums; ++s) {
+    if (!(s < 3 || (s == 3 && rule == Rule::low_rank) || (s == 4 && several))) continue;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) all[s] += memory.sums[s][w];
+  }
+  Factors factors{.q = call.scale, .k = 1, .qk = 0, .qb = 0, .beta = 0, .divisor = 1};
+  if constexpr (rule == Rule::delta) factors.beta = beta_of(call, raw_beta);
+  if (call.l2norm) factors.q *= rsqrtf(all[0] + 1e-6f), factors.k = rsqrtf(all[1] + 1e-6f);
+  factors.qk = all[2] * factors.q * factors.k, factors.qb = all[3] * factors.q;
+  if (rule == Rule::additive && call.normalize)
+    factors.divisor = (several ? all[4] * factors.q * factors.k : factors.qk) + 1e-10f;
+  return factors;
+}
+
 /// Blocks that a multiprocessor holds at once: as many as the registers that wait for loads allow.
-template <class State, bool v_first>
-inline constexpr int kResident = sizeof(State) == 4 || !v_first ? 7 : 6;
+template <class State, bool v_first, bool several>
+inline constexpr int kResident = several                          ? 6
+                                 : sizeof(State) == 4 || !v_first ? 7
+                                                                  : 6;
+
+/// Of several tokens: how many are under way at once.
+constexpr int kTogether = 4;
 
 /// The token's vectors are needed first and asked for first, except with bf16 states in [K, V]: there the
 /// instructions that this takes would keep the state's loads waiting, at N = 32 and H = 32 for 5 % of the
@@ -248,25 +314,36 @@ inline constexpr int kResident = sizeof(State) == 4 || !v_first ? 7 : 6;
 template <class State, bool v_first>
 inline constexpr bool kStateFirst = sizeof(State) == 2 && !v_first;
 
-template <Inputs inputs, class State, int K, bool v_first, Rule rule>
-__global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
-    decode(const __grid_constant__ DecodeCall call, std::int64_t first_sequence) {
-  constexpr int kVec = kVector<State>, loads = kLoads<State, K>, tile = kTile<State, K>;
+template <Inputs inputs, class State, int K, bool v_first, Rule rule, bool several>
+__global__ void __launch_bounds__(kThreads, kResident<State, v_first, several>)
+    decode(const __grid_constant__ std::conditional_t<several, StepsCall, DecodeCall> call,
+           std::int64_t first_sequence) {
+  using Held = std::conditional_t<several, float, State>;
+  constexpr int kVec = kVector<Held>, loads = kLoads<Held, K>, tile = kTile<Held, K>;
   constexpr int kLanes = (v_first ? K : tile) / kVec, kRows = 32 / kLanes;  // of a warp's load
-  __shared__ std::conditional_t<rule == Rule::low_rank, PairMemory<K, tile>, TokenMemory<K, tile>> memory;
+  using Memory = std::conditional_t<rule == Rule::low_rank, PairMemory<K, tile>, TokenMemory<K, tile>>;
+  __shared__ std::conditional_t<several, StepMemory<Memory>, Memory> memory[several ? kMostTokens : 1];
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_value = blockIdx.x * tile, head = blockIdx.y;
   const auto n = static_cast<unsigned>(first_sequence + blockIdx.z);
+  int tokens = 1;
+  if constexpr (several) tokens = call.tokens;
   wait_for_kernel_before();
-  const Slots slots = slots_of(call, n);
-  const auto put_o = [&](int value, float x) {
-    const std::int64_t at = call.o.at(n, head, first_value + value);
+  Slots slots;
+  if constexpr (several)
+    slots = slots_of(call, call.accepted, n);
+  else
+    slots = slots_of(call, n);
+  const auto put_o = [&](int t, int value, float x) {
+    const std::int64_t at = call.o.at(n, t, head, first_value + value);
     void* const o = const_cast<void*>(call.o.data);
     store(o, inputs == Inputs::bf16 ? DType::bf16 : call.o.dtype, at, x);
   };
   if (slots.read < 0) {
-    if (threadIdx.x < tile) put_o(threadIdx.x, 0);
+    for (int t = 0; t < tokens; ++t) {
+      if (threadIdx.x < tile) put_o(t, threadIdx.x, 0);
+    }
     return;
   }
 
@@ -277,159 +354,225 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first>)
   };
   const auto first_row = [&](const States& states, std::int64_t slot) {
     const int at = v_first ? (first_value + row(0)) * K + column : row(0) * call.V + first_value + column;
-    return reinterpret_cast<uint4*>(static_cast<State*>(states.data) + states.offset(slot, head) + at);
+    return static_cast<State*>(states.data) + states.offset(slot, head) + at;
   };
-  const int row_step =
-      v_first ? kRows * K / kVec : call.V / kVec;  // from load i to i + 1, in units of 16 bytes
+  const int row_step = v_first ? kRows * K : call.V;  // from load i to i + 1
   uint4 bits[loads] = {};
   const auto fetch_state = [&] {
     if (!call.initial_state.data) return;
-    const uint4* const from = first_row(call.initial_state, slots.read);
+    const State* const from = first_row(call.initial_state, slots.read);
 #pragma unroll
-    for (int i = 0; i < loads; ++i) bits[i] = from[i * row_step];
+    for (int i = 0; i < loads; ++i) bits[i] = load_held<State, Held>(from + i * row_step);
   };
-  if constexpr (kStateFirst<State, v_first>) fetch_state();
-  TokenVectors<inputs, rule, K, tile> vectors(call, n, head);
-  if constexpr (!kStateFirst<State, v_first>) fetch_state();
-  vectors.fetch_values(call, n, head, first_value);
-  const Factors factors = vectors.finish(call, head, memory);
+  if constexpr (several || kStateFirst<State, v_first>) fetch_state();
+  Factors factors;
+  if constexpr (several) {
+    float key_sum = 0;
+    for (int first = 0; first < tokens; first += kTogether) {
+      TokenVectors<inputs, rule, K, tile> vectors[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int t = min(first + i, tokens - 1);
+        vectors[i].fetch(call, n, t, head);
+        vectors[i].fetch_values(call, n, t, head, first_value);
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        if (first + i >= tokens) break;
+        vectors[i].put(call, head, memory[first + i], &key_sum);
+        if (rule == Rule::delta && threadIdx.x == 0) memory[first + i].raw_beta = vectors[i].raw_beta(call);
+      }
+    }
+    __syncthreads();
+    if (const int t = threadIdx.x; t < tokens) {
+      memory[t].factors = factors_of<rule, several>(call, memory[t], memory[t].raw_beta);
+      memory[t].kept = call.checkpoints.slot_after(n, t + 1);
+    }
+    __syncthreads();
+  } else {
+    TokenVectors<inputs, rule, K, tile> vectors;
+    vectors.fetch(call, n, 0, head);
+    if constexpr (!kStateFirst<State, v_first>) fetch_state();
+    vectors.fetch_values(call, n, 0, head, first_value);
+    vectors.put(call, head, memory[0]);
+    __syncthreads();
+    factors = factors_of<rule, several>(call, memory[0], vectors.raw_beta(call));
+  }
   const bool writes = call.final_state.data && slots.write >= 0;
-  const float x_factor = rule == Rule::low_rank ? 1 : factors.k;
   // What a token adds to the state: k u^T + b w^T.
   struct Added {
     float u, w;  ///< times k, times b
   };
-  const auto added = [&](float x_sum, float v) -> Added {
-    if constexpr (rule == Rule::low_rank) return {v, x_sum};
-    return {rule == Rule::delta ? factors.beta * (v - x_sum) : v, 0};
-  };
-  const auto output = [&](float q_sum, const Added& add) {
-    float o = q_sum + factors.qk * add.u;
-    if constexpr (rule == Rule::low_rank) o += factors.qb * add.w;
-    return rule == Rule::additive && call.normalize ? o / factors.divisor : o;
-  };
+  [[maybe_unused]] alignas(16) __shared__ float x_part[several ? 2 : 1][kWarps][tile],
+      q_part[several ? 2 : 1][kWarps][tile];  // sums over the keys of each warp
 
-  if constexpr (v_first) {
-    float x[kVec], qd[kVec], x_sum[loads] = {}, q_sum[loads] = {};
-    read(memory.x + column, x_factor, x);
-    read(memory.qd + column, factors.q, qd);
-#pragma unroll
-    for (int i = 0; i < loads; ++i) {
-#pragma unroll
-      for (int e = 0; e < kVec; ++e) {
-        const float s = element<State>(bits[i], e);
-        x_sum[i] += x[e] * s;
-        q_sum[i] += qd[e] * s;
+  for (int t = 0; t < tokens; ++t) {
+    const Memory& token = memory[several ? t : 0];
+    if constexpr (several) factors = memory[t].factors;
+    const float x_factor = rule == Rule::low_rank ? 1 : factors.k;
+    const auto added = [&](float x_sum, float v) -> Added {
+      if constexpr (rule == Rule::low_rank) return {v, x_sum};
+      return {rule == Rule::delta ? factors.beta * (v - x_sum) : v, 0};
+    };
+    const auto output = [&](float q_sum, const Added& add) {
+      float o = q_sum + factors.qk * add.u;
+      if constexpr (rule == Rule::low_rank) o += factors.qb * add.w;
+      return rule == Rule::additive && call.normalize ? o / factors.divisor : o;
+    };
+    // Where the state goes after this token.
+    State *to = nullptr, *kept = nullptr;
+    const auto is_used = [&] {
+      if (t + 1 < tokens) return true;
+      if constexpr (several) return writes || memory[t].kept >= 0;
+      return writes;
+    };
+    const auto find_places = [&] {
+      if (t + 1 == tokens && writes) to = first_row(call.final_state, slots.write);
+      if constexpr (several) {
+        if (memory[t].kept >= 0) kept = first_row(call.checkpoints.of(n), memory[t].kept);
       }
-    }
-    reduce_scatter<kLanes, 1>(x_sum);
-    reduce_scatter<kLanes, 1>(q_sum);
-    static_assert(kLanes >= loads);  // so that a lane is left with one sum
-    constexpr int kCopies = kLanes / loads;
-    const int mine = row(lane % kLanes / kCopies);
-    const Added add = added(x_sum[0], memory.v[mine]);
-    if (lane % kCopies == 0) put_o(mine, output(q_sum[0], add));
-    if (!writes) return;
-    uint4* const to = first_row(call.final_state, slots.write);
-    const float held_u[1] = {add.u}, held_w[1] = {add.w};
-    float k[kVec], d[kVec], b[kVec];
-    read(memory.k + column, factors.k, k);
-    read(memory.d + column, 1, d);
-    if constexpr (rule == Rule::low_rank) read(memory.b + column, 1, b);
-#pragma unroll
-    for (int i = 0; i < loads; ++i) {
-      const float u = from_owner<kLanes, 1, loads>(held_u, i);
-      float w = 0;
-      if constexpr (rule == Rule::low_rank) w = from_owner<kLanes, 1, loads>(held_w, i);
-      forget<State>(bits[i]);
-      float s[kVec];
-#pragma unroll
-      for (int e = 0; e < kVec; ++e) {
-        s[e] = d[e] * element<State>(bits[i], e) + k[e] * u;
-        if constexpr (rule == Rule::low_rank) s[e] += b[e] * w;
+    };
+    const auto put_state = [&](int i, const float(&s)[kVec]) {
+      if (!several || to != nullptr) store_held(to + i * row_step, s);
+      if constexpr (several) {
+        if (kept != nullptr) store_held(kept + i * row_step, s);
+        bits[i] = pack<Held>(s);
       }
-      to[i * row_step] = pack<State>(s);
-    }
-  } else {
-    __shared__ alignas(16) float x_part[kWarps][tile], q_part[kWarps][tile];
-    float x_sum[kVec] = {}, q_sum[kVec] = {};
-    {
-      float x[loads], qd[loads];
-      read(memory.x + row(0), x_factor, x);
-      read(memory.qd + row(0), factors.q, qd);
+    };
+
+    if constexpr (v_first) {
+      float x[kVec], qd[kVec], x_sum[loads] = {}, q_sum[loads] = {};
+      read(token.x + column, x_factor, x);
+      read(token.qd + column, factors.q, qd);
 #pragma unroll
       for (int i = 0; i < loads; ++i) {
 #pragma unroll
         for (int e = 0; e < kVec; ++e) {
-          const float s = element<State>(bits[i], e);
-          x_sum[e] += x[i] * s;
-          q_sum[e] += qd[i] * s;
+          const float s = element<Held>(bits[i], e);
+          x_sum[i] += x[e] * s;
+          q_sum[i] += qd[e] * s;
         }
       }
-    }
-    reduce_scatter<kRows, kLanes>(x_sum);
-    reduce_scatter<kRows, kLanes>(q_sum);
-    static_assert(kVec >= kRows);
-    constexpr int kHeld = kVec / kRows;
+      reduce_scatter<kLanes, 1>(x_sum);
+      reduce_scatter<kLanes, 1>(q_sum);
+      static_assert(kLanes >= loads);  // so that a lane is left with one sum
+      constexpr int kCopies = kLanes / loads;
+      const int mine = row(lane % kLanes / kCopies);
+      const Added add = added(x_sum[0], token.v[mine]);
+      if (lane % kCopies == 0) put_o(t, mine, output(q_sum[0], add));
+      if (!is_used()) return;
+      find_places();
+      const float held_u[1] = {add.u}, held_w[1] = {add.w};
+      float k[kVec], d[kVec], b[kVec];
+      read(token.k + column, factors.k, k);
+      read(token.d + column, 1, d);
+      if constexpr (rule == Rule::low_rank) read(token.b + column, 1, b);
 #pragma unroll
-    for (int j = 0; j < kHeld; ++j) {
-      const int value = column + lane / kLanes * kHeld + j;
-      x_part[warp][value] = x_sum[j], q_part[warp][value] = q_sum[j];
-    }
-    __syncthreads();
-    const auto added_to = [&](int value) {
-      float sum = 0;
+      for (int i = 0; i < loads; ++i) {
+        const float u = from_owner<kLanes, 1, loads>(held_u, i);
+        float w = 0;
+        if constexpr (rule == Rule::low_rank) w = from_owner<kLanes, 1, loads>(held_w, i);
+        forget<Held>(bits[i]);
+        float s[kVec];
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) sum += x_part[w][value];
-      return added(sum, memory.v[value]);
-    };
-    if (const int value = threadIdx.x; value < tile) {
-      float sum = 0;
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) sum += q_part[w][value];
-      put_o(value, output(sum, added_to(value)));
-    }
-    if (!writes) return;
-    uint4* const to = first_row(call.final_state, slots.write);
-    Added add[kVec];
-    float k[loads], d[loads], b[loads];
-#pragma unroll
-    for (int e = 0; e < kVec; ++e) add[e] = added_to(column + e);
-    read(memory.k + row(0), factors.k, k);
-    read(memory.d + row(0), 1, d);
-    if constexpr (rule == Rule::low_rank) read(memory.b + row(0), 1, b);
-#pragma unroll
-    for (int i = 0; i < loads; ++i) {
-      forget<State>(bits[i]);
-      float s[kVec];
-#pragma unroll
-      for (int e = 0; e < kVec; ++e) {
-        s[e] = d[i] * element<State>(bits[i], e) + k[i] * add[e].u;
-        if constexpr (rule == Rule::low_rank) s[e] += b[i] * add[e].w;
+        for (int e = 0; e < kVec; ++e) {
+          s[e] = d[e] * element<Held>(bits[i], e) + k[e] * u;
+          if constexpr (rule == Rule::low_rank) s[e] += b[e] * w;
+        }
+        put_state(i, s);
       }
-      to[i * row_step] = pack<State>(s);
+    } else {
+      float x_sum[kVec] = {}, q_sum[kVec] = {};
+      {
+        float x[loads], qd[loads];
+        read(token.x + row(0), x_factor, x);
+        read(token.qd + row(0), factors.q, qd);
+#pragma unroll
+        for (int i = 0; i < loads; ++i) {
+#pragma unroll
+          for (int e = 0; e < kVec; ++e) {
+            const float s = element<Held>(bits[i], e);
+            x_sum[e] += x[i] * s;
+            q_sum[e] += qd[i] * s;
+          }
+        }
+      }
+      reduce_scatter<kRows, kLanes>(x_sum);
+      reduce_scatter<kRows, kLanes>(q_sum);
+      static_assert(kVec >= kRows);
+      constexpr int kHeld = kVec / kRows;
+      auto& x_parts = x_part[several ? t % 2 : 0];  // in turn, so that one barrier a token does
+      auto& q_parts = q_part[several ? t % 2 : 0];
+#pragma unroll
+      for (int j = 0; j < kHeld; ++j) {
+        const int value = column + lane / kLanes * kHeld + j;
+        x_parts[warp][value] = x_sum[j], q_parts[warp][value] = q_sum[j];
+      }
+      __syncthreads();
+      const auto added_to = [&](int value) {
+        float sum = 0;
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) sum += x_parts[w][value];
+        return added(sum, token.v[value]);
+      };
+      if (const int value = threadIdx.x; value < tile) {
+        float sum = 0;
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) sum += q_parts[w][value];
+        put_o(t, value, output(sum, added_to(value)));
+      }
+      if (!is_used()) return;
+      find_places();
+      Added add[kVec];
+      float k[loads], d[loads], b[loads];
+#pragma unroll
+      for (int e = 0; e < kVec; ++e) add[e] = added_to(column + e);
+      read(token.k + row(0), factors.k, k);
+      read(token.d + row(0), 1, d);
+      if constexpr (rule == Rule::low_rank) read(token.b + row(0), 1, b);
+#pragma unroll
+      for (int i = 0; i < loads; ++i) {
+        forget<Held>(bits[i]);
+        float s[kVec];
+#pragma unroll
+        for (int e = 0; e < kVec; ++e) {
+          s[e] = d[i] * element<Held>(bits[i], e) + k[i] * add[e].u;
+          if constexpr (rule == Rule::low_rank) s[e] += b[i] * add[e].w;
+        }
+        put_state(i, s);
+      }
     }
   }
 }
 
 Source source_of(const Rows& rows) {
-  return {rows.data, static_cast<unsigned>(rows.batch), static_cast<unsigned>(rows.head),
-          static_cast<unsigned>(rows.channel), rows.dtype};
+  return {rows.data,
+          static_cast<unsigned>(rows.batch),
+          static_cast<unsigned>(rows.token),
+          static_cast<unsigned>(rows.head),
+          static_cast<unsigned>(rows.channel),
+          rows.dtype};
 }
 
 Source source_of(const Parameters& parameters) {
-  return {parameters.data, 0, static_cast<unsigned>(parameters.head),
-          static_cast<unsigned>(parameters.channel), parameters.dtype};
+  return {parameters.data,
+          0,
+          0,
+          static_cast<unsigned>(parameters.head),
+          static_cast<unsigned>(parameters.channel),
+          parameters.dtype};
 }
 
 /// Launches on some of the sequences at a time, as many as a grid holds.
-template <Inputs inputs, class State, int K, bool v_first, Rule rule>
-cudaError_t launch_all(const DecodeCall& call, std::int64_t N, int HV, bool early, cudaStream_t stream) {
+template <Inputs inputs, class State, int K, bool v_first, Rule rule, class Call>
+cudaError_t launch_all(const Call& call, std::int64_t N, int HV, bool early, cudaStream_t stream) {
+  constexpr bool several = std::is_same_v<Call, StepsCall>;
+  constexpr int kValues = kTile<std::conditional_t<several, float, State>, K>;
   for (std::int64_t first = 0; first < N; first += kMostBlocks) {
-    const dim3 grid(static_cast<unsigned>(call.V / kTile<State, K>), static_cast<unsigned>(HV),
-                    static_cast<unsigned>(std::min(kMostBlocks, N - first)));
-    const cudaError_t error =
-        launch_early(decode<inputs, State, K, v_first, rule>, grid, kThreads, early, stream, call, first);
+    const dim3 grid{static_cast<unsigned>(call.V / kValues), static_cast<unsigned>(HV),
+                    static_cast<unsigned>(std::min(kMostBlocks, N - first))};
+    const cudaError_t error = launch_early(decode<inputs, State, K, v_first, rule, several>, grid, kThreads,
+                                           early, stream, call, first);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
@@ -443,45 +586,49 @@ cudaError_t with_flag(bool flag, Body&& body) {
 
 }  // namespace
 
-cudaError_t launch_decode(const RecurrenceCall& given, const LowRankPair& pair, void* workspace, bool early,
-                          cudaStream_t stream) {
+cudaError_t launch_decode(const RecurrenceCall& given, const CallExtras& given_extras, void* workspace,
+                          bool early, cudaStream_t stream) {
   RecurrenceCall placed = given;
-  if (const cudaError_t error = place_host_indices(placed, workspace, stream); error != cudaSuccess)
+  CallExtras extras = given_extras;
+  if (const cudaError_t error = place_host_indices(placed, extras, workspace, stream); error != cudaSuccess)
     return error;
+  const LowRankPair& pair = extras.pair;
   const bool has_g = given.g.data != nullptr;
   Source g = source_of(has_g ? given.g : given.q);
-  if (!has_g) g.batch = g.head = g.channel = 0;
-  const DecodeCall call{.group = given.group,
-                        .V = given.V,
-                        .q = source_of(given.q),
-                        .k = source_of(given.k),
-                        .v = source_of(given.v),
-                        .g = g,
-                        .beta = source_of(given.beta),
-                        .a = source_of(pair.a),
-                        .b = source_of(pair.b),
-                        .o = source_of(given.o),
-                        .A_log = source_of(given.A_log),
-                        .dt_bias = source_of(given.dt_bias),
-                        .scale = given.scale,
-                        .lower_bound = given.lower_bound,
-                        .head_slope = given.head_slope,
-                        .gate = given.gate,
-                        .gate_kind = given.gate_kind,
-                        .head_gate = given.head_gate,
-                        .has_g = has_g,
-                        .normalize = given.normalize,
-                        .l2norm = given.l2norm,
-                        .beta_sigmoid = given.beta_sigmoid,
-                        .neg_eigval = given.neg_eigval,
-                        .initial_state = given.initial_state,
-                        .final_state = given.final_state,
-                        .read_slots = placed.read_slots,
-                        .write_slots = placed.write_slots};
+  if (!has_g) g.batch = g.token = g.head = g.channel = 0;
+  const DecodeCall one{.group = given.group,
+                       .V = given.V,
+                       .q = source_of(given.q),
+                       .k = source_of(given.k),
+                       .v = source_of(given.v),
+                       .g = g,
+                       .beta = source_of(given.beta),
+                       .a = source_of(pair.a),
+                       .b = source_of(pair.b),
+                       .o = source_of(given.o),
+                       .A_log = source_of(given.A_log),
+                       .dt_bias = source_of(given.dt_bias),
+                       .scale = given.scale,
+                       .lower_bound = given.lower_bound,
+                       .head_slope = given.head_slope,
+                       .gate = given.gate,
+                       .gate_kind = given.gate_kind,
+                       .head_gate = given.head_gate,
+                       .has_g = has_g,
+                       .normalize = given.normalize,
+                       .l2norm = given.l2norm,
+                       .beta_sigmoid = given.beta_sigmoid,
+                       .neg_eigval = given.neg_eigval,
+                       .initial_state = given.initial_state,
+                       .final_state = given.final_state,
+                       .read_slots = placed.read_slots,
+                       .write_slots = placed.write_slots};
   bool all_bf16 = true;
   for (const Rows* rows : {&given.q, &given.k, &given.v, &given.g, &given.beta, &pair.a, &pair.b, &given.o})
     all_bf16 &= !rows->data || rows->dtype == DType::bf16;
-  const States& states = given.initial_state.data ? given.initial_state : given.final_state;
+  const States& states = given.initial_state.data ? given.initial_state
+                         : given.final_state.data ? given.final_state
+                                                  : extras.checkpoints.states;
   return with_flag(all_bf16, [&]<bool bf16_inputs>(std::bool_constant<bf16_inputs>) {
     return with_flag(states.dtype == DType::bf16, [&]<bool bf16_state>(std::bool_constant<bf16_state>) {
       return with_flag(given.K == 128, [&]<bool wide>(std::bool_constant<wide>) {
@@ -489,8 +636,12 @@ cudaError_t launch_decode(const RecurrenceCall& given, const LowRankPair& pair, 
           return with_rule(given.rule, [&]<Rule rule>(std::integral_constant<Rule, rule>) {
             using State = std::conditional_t<bf16_state, __nv_bfloat16, float>;
             constexpr Inputs inputs = bf16_inputs ? Inputs::bf16 : Inputs::any;
-            return launch_all<inputs, State, (wide ? 128 : 64), v_first, rule>(call, given.N, given.HV, early,
-                                                                               stream);
+            constexpr int K = wide ? 128 : 64;
+            const auto launch = [&](const auto& call) {
+              return launch_all<inputs, State, K, v_first, rule>(call, given.N, given.HV, early, stream);
+            };
+            if (given.T == 1 && extras.checkpoints.every == 0) return launch(one);
+            return launch(StepsCall{one, static_cast<int>(given.T), extras.checkpoints, extras.accepted});
           });
         });
       });

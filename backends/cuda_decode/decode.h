@@ -6,10 +6,10 @@ namespace fla::cuda {
 
 inline constexpr std::int64_t kMostBlocks = 65535;  ///< along y and z of a grid
 
-/// One token for every sequence, of a call that cuda_decode's verifier accepts; the contract of
+/// The tokens of every sequence, of a call that cuda_decode's verifier accepts; the contract of
 /// fla/ops/recurrence/cuda/kernels.h. The workspace holds indices that lie on the host (index_workspace.h).
 /// `early`: on sm_90 and up, see early_launch.cuh.
-cudaError_t launch_decode(const RecurrenceCall& call, const LowRankPair& pair, void* workspace, bool early,
+cudaError_t launch_decode(const RecurrenceCall& call, const CallExtras& extras, void* workspace, bool early,
                           cudaStream_t stream);
 
 }  // namespace fla::cuda

@@ -19,8 +19,9 @@ RecurrenceResult run(const recurrence::Arguments& args) {
   const CallWorkspace workspace(args.workspace, workspace_bytes(args), device, args.stream);
   RecurrenceResult result = make_result(args);
   const bool early = find_cuda_device(device)->architecture() >= 90;
-  const cudaError_t error = cuda::launch_decode(call_of(args, result), pair_of(args), workspace.data(), early,
-                                                static_cast<cudaStream_t>(args.stream.handle));
+  const cudaError_t error =
+      cuda::launch_decode(call_of(args, result), recurrence::extras_of(args), workspace.data(), early,
+                          static_cast<cudaStream_t>(args.stream.handle));
   // One launch either ran or did not; of several, the first ones may have.
   const bool one_launch = args.q.size(0) <= cuda::kMostBlocks;
   check_cuda(error, "launching cuda_decode",
@@ -39,7 +40,9 @@ class CudaDecode : public Backend {
         .env_var = "FLA_CUDA_DECODE",
         .default_enable = true,
         .priority = 2,
-        .doc = "one-token steps at memory speed, in place, on a pool of f32 or bf16 states; sm_80 and up"};
+        .doc =
+            "steps of one to eight tokens at memory speed, in place, on a pool of f32 or bf16 states; sm_80 "
+            "and up"};
   }
 
   Availability is_available() const override { return cuda::available_on(kDevices); }

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
+#include "backends/cuda_decode/limits.h"
 #include "fla/ops/common/cuda/index_workspace.h"
 #include "fla/ops/recurrence/cuda/verdicts.h"
 
@@ -17,27 +19,47 @@ bool fits(std::int64_t size, std::int64_t stride) {
   return size <= 1 || (stride >= 0 && stride <= std::numeric_limits<std::uint32_t>::max());
 }
 
-/// Checks every axis except tokens, of which there is one.
 Verdict verify_strides(const char* name, const TensorView& tensor) {
   for (int axis = 0; axis < tensor.rank(); ++axis) {
-    FLA_REFUSE_IF((axis != 1 || tensor.rank() < 3) && !fits(tensor.size(axis), tensor.stride(axis)),
+    FLA_REFUSE_IF(!fits(tensor.size(axis), tensor.stride(axis)),
                   "requires strides from 0 to 2^32-1 in {}, got {}", name, tensor.stride(axis));
   }
   return accept();
 }
 
+/// States, or the checkpoints of sequences.
 Verdict verify_state(const char* name, const TensorView& state) {
   if (!state.defined()) return accept();
-  FLA_REFUSE_IF(state.stride(3) != 1 || state.stride(2) != state.size(3),
-                "requires contiguous states in {}, got strides {} and {}", name, state.stride(2),
-                state.stride(3));
+  const int column = state.rank() - 1, row = column - 1, head = row - 1, slot = head - 1;
+  FLA_REFUSE_IF(state.stride(column) != 1 || state.stride(row) != state.size(column),
+                "requires contiguous states in {}, got strides {} and {}", name, state.stride(row),
+                state.stride(column));
   const std::int64_t off = cuda::misalignment(state.data(), kAlignment);
   FLA_REFUSE_IF(off != 0, "requires {} aligned to 16 bytes, got an address {} bytes off", name, off);
   const auto size = static_cast<std::int64_t>(size_of(state.dtype()));
-  FLA_REFUSE_IF(state.size(0) > 1 && state.stride(0) * size % kAlignment != 0,
-                "requires slots of {} at multiples of 16 bytes, got stride {}", name, state.stride(0));
-  FLA_REFUSE_IF(state.size(1) > 1 && state.stride(1) * size % kAlignment != 0,
-                "requires heads of {} at multiples of 16 bytes, got stride {}", name, state.stride(1));
+  const auto is_off = [&](int axis) {
+    return state.size(axis) > 1 && state.stride(axis) * size % kAlignment != 0;
+  };
+  FLA_REFUSE_IF(slot > 0 && is_off(0), "requires sequences of {} at multiples of 16 bytes, got stride {}",
+                name, state.stride(0));
+  FLA_REFUSE_IF(is_off(slot), "requires slots of {} at multiples of 16 bytes, got stride {}", name,
+                state.stride(slot));
+  FLA_REFUSE_IF(is_off(head), "requires heads of {} at multiples of 16 bytes, got stride {}", name,
+                state.stride(head));
+  return accept();
+}
+
+/// A state that the call makes has the type of the one that it starts from, or f32.
+Verdict verify_dtypes(const recurrence::Arguments& args) {
+  const bool made = args.output_final_state && !args.final_state.defined() && !args.initial_state.defined();
+  std::optional<DType> dtype;
+  if (made) dtype = DType::f32;
+  for (const TensorView* states : {&args.initial_state, &args.final_state, &args.checkpoints}) {
+    if (!states->defined()) continue;
+    FLA_REFUSE_IF(dtype && *dtype != states->dtype(), "requires all states in one dtype, got {} and {}",
+                  *dtype, states->dtype());
+    dtype = states->dtype();
+  }
   return accept();
 }
 
@@ -69,17 +91,19 @@ std::size_t workspace_bytes(const recurrence::Arguments& args) {
   const auto on_host = [](const TensorView& indices) {
     return indices.defined() && indices.device().is_cpu();
   };
-  return cuda::index_workspace(args.q.size(0), false, on_host(args.state_indices),
-                               on_host(args.state_write_indices));
+  const std::int64_t N = args.q.size(0);
+  return cuda::index_workspace(N, false, on_host(args.state_indices), on_host(args.state_write_indices)) +
+         cuda::kept_index_workspace(N, on_host(args.num_accepted_tokens),
+                                    on_host(args.checkpoint_indices) ? args.checkpoint_indices.size(1) : 0);
 }
 
 Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
-  FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
   FLA_REFUSE_IF(args.cu_seqlens.defined(),
                 "requires sequences that are not packed, got cu_seqlens of {} entries",
                 args.cu_seqlens.size(0));
-  FLA_REFUSE_IF(args.q.size(1) != 1, "requires T=1, got {}", args.q.size(1));
+  const std::int64_t T = args.q.size(1);
+  FLA_REFUSE_IF(T < 1 || T > kMostTokens, "requires T from 1 to {}, got {}", kMostTokens, T);
   const std::int64_t K = args.q.size(3), V = args.v.size(3), HV = args.v.size(2);
   FLA_REFUSE_IF(K != 64 && K != 128, "requires K=64 or K=128, got {}", K);
   FLA_REFUSE_IF(V != 64 && V != 128, "requires V=64 or V=128, got {}", V);
@@ -87,10 +111,8 @@ Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(verify_vectors(args));
   FLA_VERIFY(verify_state("initial_state", args.initial_state));
   FLA_VERIFY(verify_state("final_state", args.final_state));
-  FLA_REFUSE_IF(args.initial_state.defined() && args.final_state.defined() &&
-                    args.initial_state.dtype() != args.final_state.dtype(),
-                "requires both states in one dtype, got {} and {}", args.initial_state.dtype(),
-                args.final_state.dtype());
+  FLA_VERIFY(verify_state("checkpoints", args.checkpoints));
+  FLA_VERIFY(verify_dtypes(args));
   return cuda::verify_workspace(args.workspace, workspace_bytes(args));
 }
 

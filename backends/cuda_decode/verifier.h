@@ -13,8 +13,8 @@ std::size_t workspace_bytes(const recurrence::Arguments& args);
 
 /// Whether cuda_decode takes this call of an op's fused_recurrent function on that device, the one of its
 /// tensors; null where there is no such GPU. Packed sequences are refused whatever their lengths are:
-/// cu_seqlens on the device is not read before kernels run, so it is unknown whether every sequence has one
-/// token. A server that decodes N requests passes [N, 1, …].
+/// cu_seqlens on the device is not read before kernels run, so it is unknown how many tokens a sequence has.
+/// A server that decodes N requests passes [N, 1, …], or [N, T, …] with drafts.
 Verdict verify(const recurrence::Arguments& args, const CudaDevice* device);
 
 template <RecurrenceArgs Args>

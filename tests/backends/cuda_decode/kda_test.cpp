@@ -14,8 +14,10 @@
 #include "tests/gpu/gpu.h"
 #include "tools/cases/random_case.h"
 #include "tools/cases/reference_of.h"
+#include "tools/cases/token_tensors.h"
 #include "tools/conformance/agreement.h"
 #include "tools/conformance/device_call.h"
+#include "tools/conformance/laid_out.h"
 
 namespace {
 
@@ -123,6 +125,50 @@ TEST_F(CudaDecode, IsRightWithoutAnyState) {
     EXPECT_EQ(
         fla::conformance::disagreement(decoded(call.args), fla::cases::reference_of(call.args), call.args),
         "");
+  }
+}
+
+TEST_F(CudaDecode, GivesSeveralTokensTheBitsOfStepsOneByOne) {
+  for (const std::int64_t K : {64, 128}) {
+    for (const bool v_first : {false, true}) {
+      fla::cases::KdaSpec spec{.B = 3, .T = 8, .H = 2, .HV = 4, .K = K, .V = 128, .dtype = DType::bf16};
+      spec.options.state_v_first = v_first;
+      spec.options.use_qk_l2norm_in_kernel = true;
+      const fla::cases::KdaCase call = fla::cases::make_kda_case(spec);
+      const KdaResult all = decoded(call.args);
+      EXPECT_EQ(fla::conformance::disagreement(all, fla::cases::reference_of(call.args), call.args), "");
+      KdaResult one;
+      for (std::int64_t t = 0; t < spec.T; ++t) {
+        KdaArgs args = call.args;
+        fla::cases::for_each_token_tensor(args,
+                                          [&](fla::TensorView& tensor) { tensor = tensor.slice(1, t, 1); });
+        if (t > 0) args.initial_state = one.final_state;
+        const KdaResult next = decoded(args);
+        EXPECT_TRUE(fla::conformance::same_bytes(all.o.view().slice(1, t, 1), next.o)) << t;
+        one = next;
+      }
+      EXPECT_TRUE(fla::conformance::same_bytes(all.final_state, one.final_state));
+    }
+  }
+}
+
+/// A state a token, some of them where the next step starts from.
+TEST_F(CudaDecode, KeepsTheStatesOfDrafts) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const std::int64_t T : {1, 4, 8}) {
+      fla::cases::KdaSpec spec{.B = 9, .T = T, .H = 2, .K = 128, .V = 128};
+      spec.state_dtype = dtype;
+      spec.pool = 128;
+      spec.options.checkpoint_every = 1;
+      spec.checkpoints = T;
+      spec.checkpoint_indices = spec.accepted_tokens = true;
+      const fla::cases::KdaCase call = fla::cases::make_kda_case(spec);
+      for (const DeviceIndices indices : {DeviceIndices::on_device, DeviceIndices::on_host}) {
+        EXPECT_EQ(fla::conformance::disagreement(decoded(call.args, indices),
+                                                 fla::cases::reference_of(call.args), call.args),
+                  "");
+      }
+    }
   }
 }
 

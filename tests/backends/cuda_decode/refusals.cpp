@@ -1,6 +1,7 @@
 #include "tests/backends/cuda_decode/refusals.h"
 
 #include <cstdint>
+#include <utility>
 
 namespace fla_test {
 
@@ -29,6 +30,15 @@ namespace {
 
 constexpr std::int64_t kTooFar = std::int64_t{1} << 32;
 
+/// Two tokens a sequence, and memory for the states after each.
+void keep_states(DecodeCall& call) {
+  call.resize(2, 2, 4, 64, 64);
+  call.args.initial_state = call.tensor({2, 4, 64, 64});
+  call.args.final_state = call.tensor({2, 4, 64, 64});
+  call.args.checkpoint_every = 1;
+  call.args.checkpoints = call.tensor({2, 2, 4, 64, 64});
+}
+
 /// A stride that 32 bits do not hold, or a negative one, on one axis of one argument.
 Refusal far(const char* name, const char* argument, TensorView KdaArgs::*member, int axis,
             std::int64_t stride = kTooFar) {
@@ -36,6 +46,16 @@ Refusal far(const char* name, const char* argument, TensorView KdaArgs::*member,
       name,
       [=](DecodeCall& call) { call.args.*member = DecodeCall::strided(call.args.*member, axis, stride); },
       "requires strides from 0 to 2^32-1 in " + std::string(argument) + ", got " + std::to_string(stride)};
+}
+
+/// Two tokens, each with its checkpoint.
+Refusal checkpoints(const char* name, std::function<void(DecodeCall&)> spoil, std::string reason) {
+  return {name,
+          [spoil](DecodeCall& call) {
+            keep_states(call);
+            spoil(call);
+          },
+          std::move(reason)};
 }
 
 void use_gate(DecodeCall& call, std::int64_t bias_rank) {
@@ -64,25 +84,25 @@ const std::vector<Refusal>& refusals() {
          call.index_on_host();
        },
        "requires CUDA tensors, got cpu"},
-      {"Checkpoints",
-       [](DecodeCall& call) {
-         call.args.checkpoint_every = 1;
-         call.args.checkpoints = call.tensor({2, 1, 4, 64, 64});
-       },
-       "requires a call without checkpoints"},
       {"PackedSequences",
        [](DecodeCall& call) {
          call.resize(1, 1, 4, 64, 64);
          call.args.cu_seqlens = call.tensor({2}, DType::i64);
        },
        "requires sequences that are not packed, got cu_seqlens of 2 entries"},
-      {"TwoTokens", [](DecodeCall& call) { call.resize(2, 2, 4, 64, 64); }, "requires T=1, got 2"},
-      {"NoTokens", [](DecodeCall& call) { call.resize(2, 0, 4, 64, 64); }, "requires T=1, got 0"},
+      {"NineTokens", [](DecodeCall& call) { call.resize(2, 9, 4, 64, 64); }, "requires T from 1 to 8, got 9"},
+      {"NoTokens", [](DecodeCall& call) { call.resize(2, 0, 4, 64, 64); }, "requires T from 1 to 8, got 0"},
       {"K32", [](DecodeCall& call) { call.resize(2, 1, 4, 32, 64); }, "requires K=64 or K=128, got 32"},
       {"V96", [](DecodeCall& call) { call.resize(2, 1, 4, 64, 96); }, "requires V=64 or V=128, got 96"},
       {"TooManyHeads", [](DecodeCall& call) { call.resize(2, 1, 65536, 64, 64); },
        "requires at most 65535 value heads, got 65536"},
       far("FarBatchesOfQ", "q", &KdaArgs::q, 0),
+      {"FarTokensOfQ",
+       [](DecodeCall& call) {
+         call.resize(2, 2, 4, 64, 64);
+         call.args.q = DecodeCall::strided(call.args.q, 1, kTooFar);
+       },
+       "requires strides from 0 to 2^32-1 in q, got 4294967296"},
       far("FarHeadsOfK", "k", &KdaArgs::k, 2),
       far("FarChannelsOfV", "v", &KdaArgs::v, 3),
       far("BackwardChannelsOfG", "g", &KdaArgs::g, 3, -1),
@@ -137,7 +157,41 @@ const std::vector<Refusal>& refusals() {
        [](DecodeCall& call) {
          call.args.final_state = call.tensor({5, 4, 64, 64}, DType::bf16);
        },
-       "requires both states in one dtype, got f32 and bf16"},
+       "requires all states in one dtype, got f32 and bf16"},
+      checkpoints(
+          "CheckpointsOfAnotherDtypeThanTheFirstState",
+          [](DecodeCall& call) {
+            call.args.final_state = {};
+            call.args.checkpoints = call.tensor({2, 2, 4, 64, 64}, DType::bf16);
+          },
+          "requires all states in one dtype, got f32 and bf16"),
+      checkpoints(
+          "CheckpointsOfAnotherDtypeThanTheLastState",
+          [](DecodeCall& call) {
+            call.args.initial_state = {};
+            call.args.checkpoints = call.tensor({2, 2, 4, 64, 64}, DType::bf16);
+          },
+          "requires all states in one dtype, got f32 and bf16"),
+      checkpoints(
+          "ScatteredCheckpoints",
+          [](DecodeCall& call) {
+            call.args.checkpoints = call.tensor({2, 2, 4, 64, 80}).slice(4, 0, 64);
+          },
+          "requires contiguous states in checkpoints, got strides 80 and 1"),
+      checkpoints(
+          "CheckpointsOfAnotherDtypeThanTheStateThatIsMade",
+          [](DecodeCall& call) {
+            call.args.initial_state = call.args.final_state = {};
+            call.args.output_final_state = true;
+            call.args.checkpoints = call.tensor({2, 2, 4, 64, 64}, DType::bf16);
+          },
+          "requires all states in one dtype, got f32 and bf16"),
+      checkpoints(
+          "MisalignedSequencesOfCheckpoints",
+          [](DecodeCall& call) {
+            call.args.checkpoints = DecodeCall::strided(call.args.checkpoints, 0, 2 * 4 * 64 * 64 + 1);
+          },
+          "requires sequences of checkpoints at multiples of 16 bytes, got stride 32769"),
       {"TooSmallAWorkspace",
        [](DecodeCall& call) {
          call.index_on_host();
@@ -158,6 +212,19 @@ const std::vector<Acceptance>& acceptances() {
   static const std::vector<Acceptance> all{
       {"AnOrdinaryCall", [](DecodeCall&) {}},
       {"NoState", [](DecodeCall& call) { call.resize(2, 1, 4, 128, 128); }},
+      {"EightTokens", [](DecodeCall& call) { call.resize(2, 8, 4, 128, 64); }},
+      {"Checkpoints", keep_states},
+      {"CheckpointsAlone",
+       [](DecodeCall& call) {
+         keep_states(call);
+         call.args.initial_state = call.args.final_state = {};
+         call.args.checkpoints = call.tensor({2, 2, 4, 64, 64}, DType::bf16);
+       }},
+      {"ACheckpointOfOneToken",
+       [](DecodeCall& call) {
+         call.args.checkpoint_every = 1;
+         call.args.checkpoints = call.tensor({2, 1, 4, 64, 64});
+       }},
       {"NoSequences", [](DecodeCall& call) { call.resize(0, 1, 4, 128, 128); }},
       {"Bf16States",
        [](DecodeCall& call) {

@@ -72,6 +72,10 @@ TEST(CudaDecodeVerifier, AsksForAWorkspaceWhereIndicesLieOnTheHostOnly) {
   call.resize(33, 1, 4, 64, 64);
   call.args.state_indices = fla::TensorView(many.data(), fla::DType::i64, {33});
   EXPECT_EQ(fla::cuda_decode::workspace_bytes(call.args), 512u);
+  call.args.num_accepted_tokens = call.args.state_indices;
+  EXPECT_EQ(fla::cuda_decode::workspace_bytes(call.args), 1024u);
+  call.args.checkpoint_indices = fla::TensorView(many.data(), fla::DType::i64, {33, 1});
+  EXPECT_EQ(fla::cuda_decode::workspace_bytes(call.args), 1280u);
 }
 
 }  // namespace

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "fla/ops/recurrence/call_of.h"
-#include "fla/ops/recurrence/cuda/kernels.h"
 #include "tests/emulation/block.h"
-#include "tests/emulation/recurrence/poisoned.h"
+#include "tests/emulation/recurrence/forward.h"
 #include "tests/ops/recurrence/op_name.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/backward_case.h"
@@ -21,24 +19,13 @@
 namespace {
 
 using fla::DType;
-using fla::RecurrenceCall;
 using fla::RecurrenceResult;
 using fla::cases::DataKind;
 using fla::conformance::bytes_of;
 using fla::emulation::block::Schedule;
 using fla_test::poison;
+using fla_test::run_emulated;
 using fla_test::workspace_of;
-
-template <class Args, class Workspace, class Launch>
-RecurrenceResult run(const Args& args, Workspace&& workspace, Launch&& launch) {
-  RecurrenceResult result = fla::make_result(args);
-  poison(result.o);
-  if (!args.final_state.defined()) poison(result.final_state);
-  const RecurrenceCall call = fla::call_of(args, result);
-  const fla::CallExtras extras = fla::recurrence::extras_of(fla::recurrence::arguments_of(args));
-  EXPECT_EQ(launch(call, extras, workspace_of(workspace(call, extras)).get(), nullptr), cudaSuccess);
-  return result;
-}
 
 template <class Args>
 fla::RecurrenceGradients run_back(const Args& args, std::int64_t window = 0) {
@@ -52,11 +39,11 @@ fla::RecurrenceGradients run_back(const Args& args, std::int64_t window = 0) {
 
 template <class Args>
 RecurrenceResult run_chunks(const Args& args) {
-  return run(args, fla::cuda::chunk_workspace, fla::cuda::launch_chunk);
+  return run_emulated(args, fla::cuda::chunk_workspace, fla::cuda::launch_chunk);
 }
 template <class Args>
 RecurrenceResult run_tokens(const Args& args) {
-  return run(args, fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent);
+  return run_emulated(args, fla::cuda::recurrent_workspace, fla::cuda::launch_recurrent);
 }
 
 template <class Args>

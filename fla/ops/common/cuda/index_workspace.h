@@ -16,4 +16,9 @@ constexpr std::size_t index_workspace(std::int64_t N, bool cu_seqlens, bool read
   return index_bytes(entries);
 }
 
+/// Behind them: N accepted numbers of tokens, and the slots of so many checkpoints of each sequence.
+constexpr std::size_t kept_index_workspace(std::int64_t N, bool accepted, std::int64_t checkpoints) {
+  return index_bytes((accepted ? N : 0) + N * checkpoints);
+}
+
 }  // namespace fla::cuda

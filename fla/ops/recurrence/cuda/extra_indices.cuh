@@ -7,10 +7,10 @@
 namespace fla::cuda {
 
 inline std::size_t index_workspace(const RecurrenceCall& call, const CallExtras& extras) {
-  const std::int64_t entries =
-      (extras.accepted.count.on_host ? call.N : 0) +
-      (extras.checkpoints.slots.first.on_host ? call.N * extras.checkpoints.count : 0);
-  return index_workspace(call) + index_bytes(entries);
+  const Checkpoints& checkpoints = extras.checkpoints;
+  return index_workspace(call) +
+         kept_index_workspace(call.N, extras.accepted.count.on_host,
+                              checkpoints.slots.first.on_host ? checkpoints.count : 0);
 }
 
 /// Afterwards all of them are on the device.
