@@ -723,10 +723,11 @@ void chunk_head(const RecurrenceCall& call, const CallExtras& extras, const Head
       scan_gates(d, reader, first + kChunk, tokens_from(first + kChunk), w.channels, following);
       if (following.path == Path::fast) next = following.lead;
     }
-    // A state that is kept is in no chunk's frame.
+    // A state that is kept is in no chunk's frame, nor is one that another call would begin with.
     float* const kept = head.kept_after(first + kChunk);
+    const bool is_cut = kept || (task.cut_every > 0 && (first + kChunk) % task.cut_every == 0);
     const float* const frame = next;
-    if (kept) next = w.zeros;
+    if (is_cut) next = w.zeros;
 
     Tokens t;
     read_tokens(reader, w, first, tokens_from(first), t);
@@ -768,8 +769,8 @@ void chunk_head(const RecurrenceCall& call, const CallExtras& extras, const Head
                 head.o + (first + i) * head.o_step +
                     static_cast<std::ptrdiff_t>(first_column * size_of(head.o_dtype)));
     }
-    if (kept == nullptr || t.count < kChunk) continue;
-    store_state(kept);
+    if (!is_cut || t.count < kChunk) continue;
+    if (kept) store_state(kept);
     if (frame != w.zeros) scale_state(d, frame, 1.f, w, panels, first_panel, last_panel);
   }
 

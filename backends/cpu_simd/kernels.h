@@ -13,6 +13,9 @@ namespace fla::cpu_simd {
 struct HeadTask {
   std::int64_t sequence = 0, value_head = 0;
   std::int64_t part = 0, parts = 1;
+  /// The sequence is worked on as if it were cut into calls of so many tokens, a multiple of a chunk's; 0: it
+  /// is not.
+  std::int64_t cut_every = 0;
 };
 
 /// Tokens of a chunk of the chunked kernel.

@@ -10,6 +10,7 @@
 #include "fla/core/environment.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/recurrence/call_of.h"
 
 namespace fla::cpu_simd {
@@ -60,14 +61,18 @@ Verdict verify(const Args& args) {
   return verify_state(args.final_state, "final_state");
 }
 
+/// What a call that was chosen is to keep, whatever the settings are when it runs.
+struct Promise {
+  bool batch_invariant;
+};
+
 template <RecurrenceArgs Args>
 Verdict verify_chunks(const Args& args) {
   FLA_VERIFY(verify(args));
-  if constexpr (Args::kOp.rule == Rule::low_rank) return accept();
   const std::int64_t every = args.checkpoint_every.value_or(kChunkTokens);
-  FLA_REFUSE_IF(every % kChunkTokens != 0, "requires checkpoint_every to be a multiple of {}, got {}",
-                kChunkTokens, every);
-  return accept();
+  FLA_REFUSE_IF(Args::kOp.rule != Rule::low_rank && every % kChunkTokens != 0,
+                "requires checkpoint_every to be a multiple of {}, got {}", kChunkTokens, every);
+  return accept(Promise{batch_invariant()});
 }
 
 template <BackwardArgs Args>
@@ -96,7 +101,8 @@ class CpuSimd : public Backend {
             .priority = 5,
             .doc =
                 "chunked prefill, gradients and one-pass decoding with AVX2, AVX-512, NEON or SVE, chosen at "
-                "run time"};
+                "run time",
+            .batch_invariant = true};
   }
 
   Availability is_available() const override {
@@ -132,16 +138,26 @@ class CpuSimd : public Backend {
   }
 
   template <class Args>
-  RecurrenceResult run(const Args& args,
-                       void (*kernels)(const RecurrenceCall&, const CallExtras&, const Target&)) const {
-    const recurrence::Arguments all = recurrence::arguments_of(args);
-    RecurrenceResult result = recurrence::make_result(all);
-    if (result.o.numel() > 0 || result.final_state.numel() > 0)
-      kernels(recurrence::call_of(all, result), recurrence::extras_of(all), target());
-    return result;
+  RecurrenceResult run_chunks(const Args& args, const Verdict& accepted) const {
+    const auto promise = accepted.carried<Promise>().value_or(Promise{batch_invariant()});
+    return run(args, run_chunked, promise.batch_invariant);
+  }
+
+  template <class Args>
+  RecurrenceResult run_tokens(const Args& args) const {
+    return run(args, run_recurrent);
   }
 
  private:
+  template <class Args, class Kernels, class... Options>
+  RecurrenceResult run(const Args& args, Kernels kernels, Options... options) const {
+    const recurrence::Arguments all = recurrence::arguments_of(args);
+    RecurrenceResult result = recurrence::make_result(all);
+    if (result.o.numel() > 0 || result.final_state.numel() > 0)
+      kernels(recurrence::call_of(all, result), recurrence::extras_of(all), target(), options...);
+    return result;
+  }
+
   const Target& target() const {
     const Target* chosen = target_.load(std::memory_order_relaxed);
     if (chosen == nullptr) throw BackendError("cpu_simd is not available", BackendError::Wrote::nothing);
@@ -153,9 +169,12 @@ class CpuSimd : public Backend {
 
 #define FLA_CPU_SIMD_FORWARD(OP, NAME)                                                                    \
   Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { return verify_chunks(args); }    \
-  RecurrenceResult chunk_##OP(const NAME##Args& args) override { return run(args, run_chunked); }         \
+  RecurrenceResult chunk_##OP(const NAME##Args& args) override { return run_chunks(args, accept()); }     \
+  RecurrenceResult chunk_##OP##_accepted(const NAME##Args& args, const Verdict& accepted) {               \
+    return run_chunks(args, accepted);                                                                    \
+  }                                                                                                       \
   Verdict fused_recurrent_##OP##_verifier(const NAME##Args& args) const override { return verify(args); } \
-  RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override { return run(args, run_recurrent); }
+  RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override { return run_tokens(args); }
 #define FLA_CPU_SIMD_BACKWARD(OP, NAME)                                                   \
   Verdict chunk_##OP##_backward_verifier(const NAME##BackwardArgs& args) const override { \
     return verify(args);                                                                  \

@@ -4,6 +4,7 @@
 
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/recurrence/work.h"
 
 namespace fla::cpu_simd {
@@ -24,7 +25,8 @@ std::int64_t parts_for(std::int64_t heads, std::int64_t threads, std::int64_t V)
   return best;
 }
 
-void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Target& target) {
+void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Target& target,
+                 bool batch_invariant) {
   const std::int64_t heads = call.N * call.HV;
   const int threads = recurrence::threads_for(call);
   const std::int64_t parts = parts_for(heads, threads, call.V);
@@ -39,10 +41,13 @@ void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Tar
   const std::size_t scratch = target.chunk->scratch_floats(call.K, call.V);
   parallel_for(heads * parts, threads, [&](std::int64_t task, int) {
     const std::int64_t head = task / parts;
-    target.chunk->run(
-        call, extras,
-        {.sequence = head / call.HV, .value_head = head % call.HV, .part = task % parts, .parts = parts},
-        thread_scratch(scratch));
+    target.chunk->run(call, extras,
+                      {.sequence = head / call.HV,
+                       .value_head = head % call.HV,
+                       .part = task % parts,
+                       .parts = parts,
+                       .cut_every = batch_invariant ? kInvariantTokens : 0},
+                      thread_scratch(scratch));
   });
 }
 

@@ -6,8 +6,9 @@
 namespace fla::cpu_simd {
 
 /// Run a call with the kernels of a target, on up to num_threads() threads. Rule::low_rank goes
-/// token by token either way.
-void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Target& target);
+/// token by token either way. batch_invariant: what Policy::batch_invariant promises.
+void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Target& target,
+                 bool batch_invariant);
 void run_recurrent(const RecurrenceCall& call, const CallExtras& extras, const Target& target);
 
 /// The same of gradients; neither Rule::low_rank nor a call that normalizes.

@@ -36,7 +36,8 @@ class CudaBackward : public Backend {
             .default_enable = true,
             .priority = 2,
             .doc = "gradients on tensor cores, bf16 and f16, K and V of 64 or 128, normalized keys; sm_90",
-            .precision = DType::bf16};
+            .precision = DType::bf16,
+            .batch_invariant = true};
   }
 
   Availability is_available() const override { return cuda::available_on(kDevices); }

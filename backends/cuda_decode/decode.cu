@@ -38,8 +38,9 @@
 ///
 /// Several tokens are the same step after step, on a state that stays in registers, as floats whatever its
 /// type: their outputs have the bits that calls with a token each give, but for 16-bit states, which are
-/// rounded only where they are stored. All vectors are made before the first step. The state after a token
-/// goes to its checkpoint where the call has one.
+/// rounded only where they are stored. All vectors are made before the first step, those of a token by one
+/// warp and with norms and scale in them. The state after a token goes to its checkpoint where the call has
+/// one.
 namespace fla::cuda {
 namespace {
 
@@ -121,7 +122,9 @@ inline constexpr int kLoads = K * sizeof(State) >= 256 ? 8 : 4;
 template <class State, int K>
 inline constexpr int kTile = kLoads<State, K>* kThreads* kVector<State> / K;
 
-constexpr int kSums = 5;
+constexpr int kSums = 4;
+template <Rule rule>
+inline constexpr int kUsedSums = rule == Rule::low_rank ? 4 : 3;
 
 template <int K, int tile>
 struct TokenMemory {
@@ -129,7 +132,7 @@ struct TokenMemory {
   // a.
   alignas(16) float qd[K], x[K], k[K], d[K];
   alignas(16) float v[tile];
-  // q^T q, k^T k, q^T k, with Rule::low_rank q^T b, with normalize q^T z; a warp's share
+  // q^T q, k^T k, q^T k, with Rule::low_rank q^T b; a warp's share
   float sums[kSums][kWarps];
 };
 template <int K, int tile>
@@ -146,7 +149,6 @@ struct Factors {
 /// Of one of several tokens.
 template <class Memory>
 struct StepMemory : Memory {
-  float raw_beta;
   Factors factors;
   std::int64_t kept;  ///< the slot of the state after it; negative: it is not kept
 };
@@ -199,114 +201,153 @@ __device__ float value_of(std::uint32_t bits, const Source& source) {
   return to_float(bits, inputs == Inputs::bf16 ? DType::bf16 : source.dtype);
 }
 
-/// Sends for this thread's channel and value of a token; put() waits for them and puts them into shared
-/// memory.
-template <Inputs inputs, Rule rule, int K, int tile>
+/// Of a token whose vectors have these sums: q^T q, k^T k, q^T k, q^T b.
+template <Rule rule>
+__device__ Factors factors_of(const DecodeCall& call, const float (&sums)[kSums], float raw_beta) {
+  Factors factors{.q = call.scale, .k = 1, .qk = 0, .qb = 0, .beta = 0, .divisor = 1};
+  if constexpr (rule == Rule::delta) factors.beta = beta_of(call, raw_beta);
+  if (call.l2norm) factors.q *= rsqrtf(sums[0] + 1e-6f), factors.k = rsqrtf(sums[1] + 1e-6f);
+  factors.qk = sums[2] * factors.q * factors.k, factors.qb = sums[3] * factors.q;
+  if (rule == Rule::additive && call.normalize) factors.divisor = factors.qk + 1e-10f;
+  return factors;
+}
+
+/// Sends for this thread's channels and values of a token; put() waits for them and puts them into shared
+/// memory. A token that is alone is made by the whole block, a thread a channel; one of several by a warp.
+template <Inputs inputs, Rule rule, int K, int tile, bool several>
 class TokenVectors {
  public:
   __device__ void fetch(const DecodeCall& call, unsigned n, unsigned t, unsigned head) {
-    const unsigned key_head = call.group == 1 ? head : head / static_cast<unsigned>(call.group),
-                   i = threadIdx.x;
-    if (i < K) {
-      q_ = cuda::fetch<inputs>(call.q, call.q.at(n, t, key_head, i));
-      k_ = cuda::fetch<inputs>(call.k, call.k.at(n, t, key_head, i));
+    const unsigned key_head = call.group == 1 ? head : head / static_cast<unsigned>(call.group);
+    for_each_channel([&](int c, unsigned i) {
+      q_[c] = cuda::fetch<inputs>(call.q, call.q.at(n, t, key_head, i));
+      k_[c] = cuda::fetch<inputs>(call.k, call.k.at(n, t, key_head, i));
       std::uint32_t g = cuda::fetch<inputs>(call.g, call.g.at(n, t, head, i));
       cuda::forget(g);  // otherwise the compiler loads it only where has_g is true
-      g_ = g;
+      g_[c] = g;
       if constexpr (rule == Rule::low_rank) {
-        a_ = cuda::fetch<inputs>(call.a, call.a.at(n, t, key_head, i));
-        b_ = cuda::fetch<inputs>(call.b, call.b.at(n, t, key_head, i));
+        a_[c] = cuda::fetch<inputs>(call.a, call.a.at(n, t, key_head, i));
+        b_[c] = cuda::fetch<inputs>(call.b, call.b.at(n, t, key_head, i));
       }
       if (call.gate != Gate::given) {
-        if (call.dt_bias.data) bias_ = cuda::fetch<Inputs::any>(call.dt_bias, call.dt_bias.at(0, 0, head, i));
+        if (call.dt_bias.data)
+          bias_[c] = cuda::fetch<Inputs::any>(call.dt_bias, call.dt_bias.at(0, 0, head, i));
         if (call.A_log.data) rate_ = cuda::fetch<Inputs::any>(call.A_log, call.A_log.at(0, 0, head, 0));
       }
-    }
+    });
     if constexpr (rule == Rule::delta) beta_ = cuda::fetch<inputs>(call.beta, call.beta.at(n, t, head, 0));
   }
 
   /// After the state is sent for: nothing waits for the values before it is there.
   __device__ void fetch_values(const DecodeCall& call, unsigned n, unsigned t, unsigned head,
                                unsigned first_value) {
-    const unsigned i = threadIdx.x;
-    if (i < tile) v_ = cuda::fetch<inputs>(call.v, call.v.at(n, t, head, first_value + i));
+    for_each_value([&](int j, unsigned i) {
+      v_[j] = cuda::fetch<inputs>(call.v, call.v.at(n, t, head, first_value + i));
+    });
   }
 
-  /// key_sum: of the tokens before this one, and of this one afterwards; of a call that normalizes, and of
-  /// several tokens alone.
   template <class Memory>
-  __device__ void put(const DecodeCall& call, int head, Memory& memory, float* key_sum = nullptr) const {
-    const int i = threadIdx.x;
-    float q = 0, k = 0, b = 0;
-    if (i < K) {
-      q = value_of<inputs>(q_, call.q), k = value_of<inputs>(k_, call.k);
-      float g[1] = {value_of<inputs>(g_, call.g)}, bias[1] = {0}, rate = 1;
+  __device__ void put(const DecodeCall& call, int head, Memory& memory) const {
+    float q[kChannels] = {}, k[kChannels] = {}, b[kChannels] = {}, d[kChannels];
+    for_each_channel([&](int c, unsigned) {
+      q[c] = value_of<inputs>(q_[c], call.q), k[c] = value_of<inputs>(k_[c], call.k);
+      if constexpr (rule == Rule::low_rank) b[c] = value_of<inputs>(b_[c], call.b);
+      float g[1] = {value_of<inputs>(g_[c], call.g)}, bias[1] = {0}, rate = 1;
       if (call.gate != Gate::given) {
-        if (call.dt_bias.data) bias[0] = value_of<Inputs::any>(bias_, call.dt_bias);
+        if (call.dt_bias.data) bias[0] = value_of<Inputs::any>(bias_[c], call.dt_bias);
         if (call.A_log.data) rate = __expf(value_of<Inputs::any>(rate_, call.A_log));
       }
       if (call.has_g)
         log2_decays(call, rate, bias, g);
       else
         g[0] = rule == Rule::additive ? head_log2_decay(call, head) : 0;
-      const float d = exp2_decay(g[0]);
-      memory.qd[i] = q * d, memory.k[i] = k, memory.d[i] = d;
-      if constexpr (rule == Rule::low_rank) {
-        b = value_of<inputs>(b_, call.b);
-        memory.x[i] = value_of<inputs>(a_, call.a), memory.b[i] = b;
-      } else {
-        memory.x[i] = k * d;
-      }
-    }
-    if (i < tile) memory.v[i] = value_of<inputs>(v_, call.v);
-    float sums[kSums] = {reduce(q * q), reduce(k * k), reduce(q * k)};
-    if constexpr (rule == Rule::low_rank) sums[3] = reduce(q * b);
-    if (key_sum != nullptr && call.normalize) {
-      *key_sum += k;
-      sums[4] = reduce(q * *key_sum);
-    }
-    if (i % 32 == 0) {
+      d[c] = exp2_decay(g[0]);
+    });
+    const auto put_vectors = [&](float q_factor, float k_factor) {
+      for_each_channel([&](int c, unsigned i) {
+        memory.qd[i] = q[c] * d[c] * q_factor, memory.k[i] = k[c] * k_factor, memory.d[i] = d[c];
+        if constexpr (rule == Rule::low_rank) {
+          memory.x[i] = value_of<inputs>(a_[c], call.a), memory.b[i] = b[c];
+        } else {
+          memory.x[i] = k[c] * d[c] * k_factor;
+        }
+      });
+    };
+    if constexpr (!several) put_vectors(1, 1);
+    for_each_value([&](int j, unsigned i) { memory.v[i] = value_of<inputs>(v_[j], call.v); });
+    float sums[kSums] = {};
 #pragma unroll
-      for (int s = 0; s < kSums; ++s) {
-        if (s < 3 || (s == 3 && rule == Rule::low_rank) || (s == 4 && key_sum != nullptr))
-          memory.sums[s][i / 32] = sums[s];
-      }
+    for (int c = 0; c < kChannels; ++c) {  // in the order of a block's warps
+      sums[0] += reduce(q[c] * q[c]), sums[1] += reduce(k[c] * k[c]), sums[2] += reduce(q[c] * k[c]);
+      if constexpr (rule == Rule::low_rank) sums[3] += reduce(q[c] * b[c]);
     }
+    if constexpr (several) {
+      const Factors factors = factors_of<rule>(call, sums, raw_beta(call));
+      put_vectors(factors.q, factors.k);
+      if (threadIdx.x % 32 == 0) memory.factors = factors;
+    } else if (threadIdx.x % 32 == 0) {
+#pragma unroll
+      for (int s = 0; s < kUsedSums<rule>; ++s) memory.sums[s][threadIdx.x / 32] = sums[s];
+    }
+  }
+
+  /// Of a token that is alone, once the whole block has put it.
+  template <class Memory>
+  __device__ Factors factors(const DecodeCall& call, const Memory& memory) const {
+    float all[kSums] = {};
+#pragma unroll
+    for (int s = 0; s < kUsedSums<rule>; ++s) {
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) all[s] += memory.sums[s][w];
+    }
+    return factors_of<rule>(call, all, raw_beta(call));
+  }
+
+  /// Of several tokens of a call that normalizes, once all have been put: what the keys before this one add
+  /// to its divisor.
+  template <class Memory>
+  __device__ void add_keys_before(const DecodeCall& call, Memory* memory, int t) const {
+    float sum = 0;
+    for_each_channel([&](int c, unsigned i) {
+      float keys = 0;
+      for (int s = 0; s < t; ++s) keys += memory[s].k[i];
+      sum += value_of<inputs>(q_[c], call.q) * keys;
+    });
+    sum = reduce(sum) * call.scale;
+    if (threadIdx.x % 32 == 0) memory[t].factors.divisor += sum;
+  }
+
+ private:
+  static constexpr int kChannels = several ? K / 32 : 1, kValues = several ? tile / 32 : 1;
+
+  template <int places, int count, class Body>
+  static __device__ void for_each_place(Body&& body) {
+#pragma unroll
+    for (int c = 0; c < places; ++c) {
+      const unsigned i = several ? c * 32 + threadIdx.x % 32 : threadIdx.x;
+      if (several || i < count) body(c, i);
+    }
+  }
+  template <class Body>
+  static __device__ void for_each_channel(Body&& body) {
+    for_each_place<kChannels, K>(body);
+  }
+  template <class Body>
+  static __device__ void for_each_value(Body&& body) {
+    for_each_place<kValues, tile>(body);
   }
 
   __device__ float raw_beta(const DecodeCall& call) const { return value_of<inputs>(beta_, call.beta); }
 
- private:
-  std::uint32_t q_, k_, g_, v_, beta_, a_, b_, bias_, rate_;
+  std::uint32_t q_[kChannels], k_[kChannels], g_[kChannels], a_[kChannels], b_[kChannels], bias_[kChannels],
+      v_[kValues], beta_, rate_;
 };
-
-/// Of a token whose vectors the whole block has put into shared memory.
-template <Rule rule, bool several, class Memory>
-__device__ Factors factors_of(const DecodeCall& call, const Memory& memory, float raw_beta) {
-  float all[kSums] = {};
-#pragma unroll
-  for (int s = 0; s < kSums; ++s) {
-    if (!(s < 3 || (s == 3 && rule == Rule::low_rank) || (s == 4 && several))) continue;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) all[s] += memory.sums[s][w];
-  }
-  Factors factors{.q = call.scale, .k = 1, .qk = 0, .qb = 0, .beta = 0, .divisor = 1};
-  if constexpr (rule == Rule::delta) factors.beta = beta_of(call, raw_beta);
-  if (call.l2norm) factors.q *= rsqrtf(all[0] + 1e-6f), factors.k = rsqrtf(all[1] + 1e-6f);
-  factors.qk = all[2] * factors.q * factors.k, factors.qb = all[3] * factors.q;
-  if (rule == Rule::additive && call.normalize)
-    factors.divisor = (several ? all[4] * factors.q * factors.k : factors.qk) + 1e-10f;
-  return factors;
-}
 
 /// Blocks that a multiprocessor holds at once: as many as the registers that wait for loads allow.
 template <class State, bool v_first, bool several>
 inline constexpr int kResident = several                          ? 6
                                  : sizeof(State) == 4 || !v_first ? 7
                                                                   : 6;
-
-/// Of several tokens: how many are under way at once.
-constexpr int kTogether = 4;
 
 /// The token's vectors are needed first and asked for first, except with bf16 states in [K, V]: there the
 /// instructions that this takes would keep the state's loads waiting, at N = 32 and H = 32 for 5 % of the
@@ -364,40 +405,30 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first, several>)
 #pragma unroll
     for (int i = 0; i < loads; ++i) bits[i] = load_held<State, Held>(from + i * row_step);
   };
-  if constexpr (several || kStateFirst<State, v_first>) fetch_state();
-  Factors factors;
+  constexpr int kEach = several ? kMostTokens / kWarps : 1;  // tokens that a thread has a part in
+  TokenVectors<inputs, rule, K, tile, several> vectors[kEach];
+  const auto for_each_token = [&](auto&& body) {
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const int t = several ? j * kWarps + warp : 0;
+      if (t < tokens) body(vectors[j], t);
+    }
+  };
+  if constexpr (kStateFirst<State, v_first>) fetch_state();
+  for_each_token([&](auto& token, int t) { token.fetch(call, n, t, head); });
+  if constexpr (!kStateFirst<State, v_first>) fetch_state();
+  for_each_token([&](auto& token, int t) { token.fetch_values(call, n, t, head, first_value); });
+  for_each_token([&](auto& token, int t) { token.put(call, head, memory[t]); });
   if constexpr (several) {
-    float key_sum = 0;
-    for (int first = 0; first < tokens; first += kTogether) {
-      TokenVectors<inputs, rule, K, tile> vectors[kTogether];
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        const int t = min(first + i, tokens - 1);
-        vectors[i].fetch(call, n, t, head);
-        vectors[i].fetch_values(call, n, t, head, first_value);
-      }
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        if (first + i >= tokens) break;
-        vectors[i].put(call, head, memory[first + i], &key_sum);
-        if (rule == Rule::delta && threadIdx.x == 0) memory[first + i].raw_beta = vectors[i].raw_beta(call);
-      }
+    if (const int t = threadIdx.x; t < tokens) memory[t].kept = call.checkpoints.slot_after(n, t + 1);
+    if (rule == Rule::additive && call.normalize) {
+      __syncthreads();
+      for_each_token([&](auto& token, int t) { token.add_keys_before(call, memory, t); });
     }
-    __syncthreads();
-    if (const int t = threadIdx.x; t < tokens) {
-      memory[t].factors = factors_of<rule, several>(call, memory[t], memory[t].raw_beta);
-      memory[t].kept = call.checkpoints.slot_after(n, t + 1);
-    }
-    __syncthreads();
-  } else {
-    TokenVectors<inputs, rule, K, tile> vectors;
-    vectors.fetch(call, n, 0, head);
-    if constexpr (!kStateFirst<State, v_first>) fetch_state();
-    vectors.fetch_values(call, n, 0, head, first_value);
-    vectors.put(call, head, memory[0]);
-    __syncthreads();
-    factors = factors_of<rule, several>(call, memory[0], vectors.raw_beta(call));
   }
+  __syncthreads();
+  Factors factors;
+  if constexpr (!several) factors = vectors[0].factors(call, memory[0]);
   const bool writes = call.final_state.data && slots.write >= 0;
   // What a token adds to the state: k u^T + b w^T.
   struct Added {
@@ -409,7 +440,8 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first, several>)
   for (int t = 0; t < tokens; ++t) {
     const Memory& token = memory[several ? t : 0];
     if constexpr (several) factors = memory[t].factors;
-    const float x_factor = rule == Rule::low_rank ? 1 : factors.k;
+    const float q_factor = several ? 1 : factors.q, k_factor = several ? 1 : factors.k;
+    const float x_factor = rule == Rule::low_rank ? 1 : k_factor;
     const auto added = [&](float x_sum, float v) -> Added {
       if constexpr (rule == Rule::low_rank) return {v, x_sum};
       return {rule == Rule::delta ? factors.beta * (v - x_sum) : v, 0};
@@ -443,7 +475,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first, several>)
     if constexpr (v_first) {
       float x[kVec], qd[kVec], x_sum[loads] = {}, q_sum[loads] = {};
       read(token.x + column, x_factor, x);
-      read(token.qd + column, factors.q, qd);
+      read(token.qd + column, q_factor, qd);
 #pragma unroll
       for (int i = 0; i < loads; ++i) {
 #pragma unroll
@@ -464,7 +496,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first, several>)
       find_places();
       const float held_u[1] = {add.u}, held_w[1] = {add.w};
       float k[kVec], d[kVec], b[kVec];
-      read(token.k + column, factors.k, k);
+      read(token.k + column, k_factor, k);
       read(token.d + column, 1, d);
       if constexpr (rule == Rule::low_rank) read(token.b + column, 1, b);
 #pragma unroll
@@ -486,7 +518,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first, several>)
       {
         float x[loads], qd[loads];
         read(token.x + row(0), x_factor, x);
-        read(token.qd + row(0), factors.q, qd);
+        read(token.qd + row(0), q_factor, qd);
 #pragma unroll
         for (int i = 0; i < loads; ++i) {
 #pragma unroll
@@ -527,7 +559,7 @@ __global__ void __launch_bounds__(kThreads, kResident<State, v_first, several>)
       float k[loads], d[loads], b[loads];
 #pragma unroll
       for (int e = 0; e < kVec; ++e) add[e] = added_to(column + e);
-      read(token.k + row(0), factors.k, k);
+      read(token.k + row(0), k_factor, k);
       read(token.d + row(0), 1, d);
       if constexpr (rule == Rule::low_rank) read(token.b + row(0), 1, b);
 #pragma unroll

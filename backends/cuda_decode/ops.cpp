@@ -42,7 +42,8 @@ class CudaDecode : public Backend {
         .priority = 2,
         .doc =
             "steps of one to eight tokens at memory speed, in place, on a pool of f32 or bf16 states; sm_80 "
-            "and up"};
+            "and up",
+        .batch_invariant = true};
   }
 
   Availability is_available() const override { return cuda::available_on(kDevices); }

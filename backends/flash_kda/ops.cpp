@@ -11,6 +11,7 @@
 #include "fla/core/cuda_error.h"
 #include "fla/core/environment.h"
 #include "fla/dispatch/catalog/registration.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/common/call_workspace.h"
 #include "fla/ops/recurrence/call_of.h"
 
@@ -87,7 +88,7 @@ class Flash : public Backend {
  private:
   Route chosen(const RecurrenceCall& call, Device device) const {
     return route_of(call, find_cuda_device(device)->multiprocessors,
-                    deterministic_.load(std::memory_order_relaxed));
+                    deterministic_.load(std::memory_order_relaxed) || batch_invariant());
   }
 
   std::atomic<bool> deterministic_{false};
@@ -103,7 +104,8 @@ class FlashKda final : public Flash<KdaBackend> {
             .doc =
                 "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; "
                 "sm_90",
-            .precision = DType::bf16};
+            .precision = DType::bf16,
+            .batch_invariant = true};
   }
   std::span<const Variable> variables() const override { return kVariables; }
 
@@ -121,7 +123,8 @@ BackendInfo flash_gdn() {
       .env_var = "FLA_FLASH_GDN",
       .priority = 3,
       .doc = "chunked prefill by flash_kda's kernels, bf16 and f16, K and V of 64 or 128, f32 states; sm_90",
-      .precision = DType::bf16};
+      .precision = DType::bf16,
+      .batch_invariant = true};
 }
 
 class FlashGdn final : public Flash<GatedDeltaRuleBackend> {

@@ -45,7 +45,8 @@ class TileLang : public Backend {
         .doc =
             "chunked prefill by kernels written in TileLang and compiled ahead of time, bf16 and f16, K=64, "
             "128 or 256, any V in 64s, f32 states; sm_90",
-        .precision = DType::f16};
+        .precision = DType::f16,
+        .batch_invariant = true};
   }
 
   Availability is_available() const override {

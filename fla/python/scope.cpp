@@ -53,6 +53,7 @@ const std::vector<Field>& fields() {
       field<&Policy::deny>("deny", "a list of backends"),
       field<&Policy::require>("require", "a dict {op: backend}"),
       {"on_failure", "'raise' or 'fallback'", &set_on_failure, &get_on_failure},
+      field<&Policy::batch_invariant>("batch_invariant", "True or False"),
       field<&Policy::check_verifiers>("check_verifiers", "True or False"),
       field<&Policy::breaker_threshold>("breaker_threshold", "a whole number"),
       field<&Policy::breaker_window_ms>("breaker_window_ms", "a whole number"),

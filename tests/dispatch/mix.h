@@ -58,6 +58,7 @@ struct Fake {
   std::function<fla::Verdict(const MixArgs&)> verify{};
   std::function<MixResult(const MixArgs&)> run{};
   std::function<std::string(std::string_view function, const MixArgs&)> route{};
+  bool batch_invariant = false;
 };
 
 /// Serves mix_chunk alone: mix_step is not implemented.
@@ -71,7 +72,8 @@ class FakeBackend final : public MixBackend {
             .env_var = fake_.env_var,
             .default_enable = fake_.default_enable,
             .priority = fake_.priority,
-            .doc = "a backend for tests"};
+            .doc = "a backend for tests",
+            .batch_invariant = fake_.batch_invariant};
   }
   fla::Availability is_available() const override {
     return fake_.available ? fake_.available() : fla::Availability::yes();

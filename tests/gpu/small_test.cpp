@@ -41,7 +41,7 @@ TEST_F(SmallOnGpu, DecodesWithBothStateTypesAndLayouts) {
   for (const DType state : {DType::f32, DType::bf16}) {
     for (const bool v_first : {false, true}) {
       expect_agreement_on_gpu(make_kda_case({.B = 3,
-                                             .T = 1,
+                                             .T = v_first ? 3 : 1,
                                              .H = 1,
                                              .HV = 2,
                                              .K = v_first ? 64 : 128,
@@ -62,7 +62,7 @@ TEST_F(SmallOnGpu, DecodesWithBothStateTypesAndLayouts) {
 
 TEST_F(SmallOnGpu, DecodesAndPrefillsInAPool) {
   std::uint64_t turn = 0;
-  for (const std::int64_t tokens : {1, 20}) {
+  for (const std::int64_t tokens : {1, 5, 20}) {
     for (const auto writes : {PoolWrites::in_place, PoolWrites::moved, PoolWrites::apart}) {
       ++turn;
       const KdaCase made = make_kda_case({.B = 4, .T = tokens, .H = 1, .HV = 2, .K = 64, .V = 64});

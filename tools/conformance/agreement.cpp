@@ -55,14 +55,14 @@ cases::Reference expected_of(const cases::Case& golden) {
   return reference;
 }
 
-DType precision_of(std::string_view op, std::string_view backend) {
+BackendInfo info_of(std::string_view op, std::string_view backend) {
   for (const OpStatus& of : ops()) {
     if (of.name != op) continue;
     for (const BackendStatus& status : of.backends) {
-      if (status.info.name == backend) return status.info.precision;
+      if (status.info.name == backend) return status.info;
     }
   }
-  return DType::f32;
+  return kOriginalKernel;
 }
 
 std::string disagreement(const RecurrenceResult& result, const cases::Reference& reference,

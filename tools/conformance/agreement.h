@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fla/dispatch/backend/backend.h"
 #include "fla/ops/recurrence/recurrence.h"
 #include "tools/cases/case.h"
 #include "tools/cases/reference_of.h"
@@ -33,8 +34,11 @@ std::string disagreement(const RecurrenceResult& result, const cases::Reference&
   return disagreement(result, reference, recurrence::arguments_of(args), precision);
 }
 
-/// Of a backend of an op, by its BackendInfo; f32 for "original".
-DType precision_of(std::string_view op, std::string_view backend);
+/// Of a backend of an op, "original" among them.
+BackendInfo info_of(std::string_view op, std::string_view backend);
+inline DType precision_of(std::string_view op, std::string_view backend) {
+  return info_of(op, backend).precision;
+}
 
 /// The same between two results, each of which may be that far off; `exact` is the better one, with its
 /// checkpoints where the calls have those.

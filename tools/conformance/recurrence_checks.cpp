@@ -77,18 +77,24 @@ struct Checks {
     }
   }
 
+  /// Whether a backend has none of these functions.
+  static bool has_nothing(const Report& report, const Options& options) {
+    const Case any = cases::make_case(few_specs_of<Args>().front());
+    return std::ranges::all_of(Subject::kFunctions, [&](std::string_view function) {
+      return Subject{std::string(function), report.backend, options.device}.ask(any.args).state ==
+             "not_implemented";
+    });
+  }
+
   /// Why a backend need not take a call here: it has none of these functions, or takes calls on another kind
   /// of device. Empty when it has to.
   static std::string excuse(const Report& report, const Options& options) {
     const auto answer = [&](std::string_view function, Device device, const Args& args) {
       return Subject{std::string(function), report.backend, device}.ask(args);
     };
-    const std::vector<Spec> specs = few_specs_of<Args>();
-    const Case any = cases::make_case(specs.front());
-    if (std::ranges::all_of(Subject::kFunctions, [&](std::string_view function) {
-          return answer(function, options.device, any.args).state == "not_implemented";
-        }))
+    if (has_nothing(report, options))
       return "has no " + std::string(Args::kOp.chunk) + " and no " + std::string(Args::kOp.recurrent);
+    const std::vector<Spec> specs = few_specs_of<Args>();
     const std::optional<Device> other = other_device(options.device);
     if (!other) return "";
     for (const Spec& spec : specs) {
@@ -133,6 +139,7 @@ struct Checks {
   template <class Body>
   static void for_each_call(Report& report, const Options& options, const std::vector<Spec>& specs,
                             Body&& body, bool adds_indices = false) {
+    if (has_nothing(report, options)) return expect_some_calls(report, options);
     NearestCall<Args> nearest;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const CheckedCall call(specs[i]);
@@ -241,6 +248,58 @@ struct Checks {
         if (!same_bits(part, target.run(one))) {
           fail(report, target, "sequence " + std::to_string(n) + " has other bits alone than in its batch",
                call.args());
+        }
+      }
+    });
+  }
+
+  /// The call's tokens [begin, end), which goes on from that state.
+  static Args part_of(const Args& args, std::int64_t begin, std::int64_t end, const TensorView& state) {
+    Args part = args;
+    cases::for_each_token_tensor(part,
+                                 [&](TensorView& tensor) { tensor = tensor.slice(1, begin, end - begin); });
+    part.initial_state = state;
+    return part;
+  }
+
+  /// What Policy::batch_invariant promises, of calls that a backend takes under it.
+  static void check_batch_invariance(Report& report, const Options& options) {
+    if (!info_of(Args::kOp.name, report.backend).batch_invariant) {
+      report.refusals.emplace_back("does not promise the same bits in any batch");
+      return;
+    }
+    const ScopedPolicy policy({.batch_invariant = true});
+    std::vector<Spec> specs;
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const std::int64_t size : {64, 128}) {
+        specs.push_back({.T = 250, .H = 1, .HV = 2, .K = size, .V = size, .dtype = dtype});
+        specs.push_back({.T = 193, .H = 1, .K = size, .V = size, .dtype = dtype});
+        specs.back().data = cases::DataKind::slow;
+        specs.push_back({.H = 1, .K = size, .V = size, .lengths = {70, 0, 130, 1, 64, 320}, .dtype = dtype});
+      }
+    }
+    for_each_call(report, options, specs, [&](const Subject& target, const CheckedCall& call, auto) {
+      const RecurrenceResult together = target.run(call.args());
+      for (std::int64_t n = 0; n < sizes_of(call.args()).N; ++n) {
+        const Args one = alone(call.args(), n);
+        const std::int64_t T = one.q.size(1);
+        const Sequence tokens = tokens_of(call.args(), n);
+        const TensorView o = together.o.view().slice(0, tokens.batch, 1).slice(1, tokens.begin, T),
+                         state = together.final_state.view().slice(0, n, 1);
+        for (const std::int64_t step : {T, std::int64_t{64}, std::int64_t{128}}) {
+          RecurrenceResult last{{}, Tensor::over(one.initial_state)};
+          for (std::int64_t begin = 0; begin < T; begin += step) {
+            const Args part = part_of(one, begin, std::min(begin + step, T), last.final_state);
+            if (!takes(report, target, part)) {
+              fail(report, target, "takes a sequence, but not a part of it", part);
+              return;
+            }
+            last = target.run(part);
+            if (!same_bytes(last.o, o.slice(1, begin, part.q.size(1))))
+              fail(report, target, "has other bits alone or in parts", part);
+          }
+          if (T > 0 && !same_bytes(last.final_state, state))
+            fail(report, target, "has another last state alone or in parts", one);
         }
       }
     });
@@ -592,7 +651,7 @@ struct Checks {
   /// A check of any op, of kda.
   template <void (*check)(const SearchedOp&, Report&, const Options&)>
   static void search(Report& report, const Options& options) {
-    check(searched_recurrence<Args>(), report, options);
+    if (!has_nothing(report, options)) check(searched_recurrence<Args>(), report, options);
     expect_some_calls(report, options);
   }
 
@@ -606,6 +665,7 @@ struct Checks {
       Check{"same_bits_twice", check_same_bits_twice},
       Check{"same_bits_with_any_threads", check_same_bits_with_any_threads},
       Check{"same_bits_in_any_batch", check_same_bits_in_any_batch},
+      Check{"batch_invariance", check_batch_invariance},
       Check{"poison_around", check_poison_around},
       Check{"leftovers", check_leftovers},
       Check{"state_in_place", check_state_in_place},

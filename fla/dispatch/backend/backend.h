@@ -26,6 +26,9 @@ struct BackendInfo {
   /// What it rounds factors of products to: its results are as exact as inputs of that dtype allow, where the
   /// call's own are not coarser.
   DType precision = DType::f32;
+  /// Whether under Policy::batch_invariant, which verifiers ask for by fla::batch_invariant(), the calls that
+  /// it takes have the bits that this promises. Otherwise it is asked for none then.
+  bool batch_invariant = false;
 };
 
 /// The original kernels of an op, where they are listed with its backends. They are asked last.
@@ -33,7 +36,8 @@ inline constexpr BackendInfo kOriginalKernel{
     .name = "original",
     .package = "C++",
     .priority = std::numeric_limits<int>::max(),
-    .doc = "the original kernels: what runs when no backend takes the call"};
+    .doc = "the original kernels: what runs when no backend takes the call",
+    .batch_invariant = true};
 
 /// Whether a backend can work on this machine, and why not. Asked once, when the op's backends are loaded,
 /// with no lock held: finding out may take calls, threads and processes. Calls meanwhile go to the backends

@@ -48,6 +48,7 @@ std::size_t hash_of(const PlainKey& key) {
   for (const auto& [op, name] : policy.require) add(op), add(name);
   add(policy.disable_dispatch);
   add(policy.on_failure);
+  add(policy.batch_invariant);
   add(policy.check_verifiers);
   add(policy.breaker_threshold);
   add(policy.breaker_window_ms);

@@ -25,7 +25,8 @@ class FLA_API FunctionBackendBase : public BaseBackend {
         doc_(info.doc),
         default_enable_(info.default_enable),
         priority_(info.priority),
-        precision_(info.precision) {}
+        precision_(info.precision),
+        batch_invariant_(info.batch_invariant) {}
 
   BackendInfo info() const override {
     return {.name = name_,
@@ -34,7 +35,8 @@ class FLA_API FunctionBackendBase : public BaseBackend {
             .default_enable = default_enable_,
             .priority = priority_,
             .doc = doc_,
-            .precision = precision_};
+            .precision = precision_,
+            .batch_invariant = batch_invariant_};
   }
 
  private:
@@ -42,6 +44,7 @@ class FLA_API FunctionBackendBase : public BaseBackend {
   bool default_enable_;
   int priority_;
   DType precision_;
+  bool batch_invariant_;
 };
 
 /// Throws InvalidArgument for an unknown name, ConfigError as add_backend does. Lends the slot the

@@ -29,10 +29,16 @@ BreakerSettings breaker_settings(const Policy& policy) {
   return settings;
 }
 
-Candidate candidate_of(const Op& op, Entry& entry, std::string_view function) {
+Verdict refuse_for_batches(const BaseBackend&, const void*) {
+  return refuse("does not promise the same bits in any batch, which FLA_BATCH_INVARIANT asks for");
+}
+
+Candidate candidate_of(const Op& op, Entry& entry, std::string_view function, const Policy& policy) {
   const Slot& slot = *entry.slot(function);
   const Entry::Pair& pair = entry.pair(op.name, function);
-  return {slot.verify, slot.run, entry.backend.get(), pair.breaker.get(), pair.counter};
+  const bool may_take = entry.info.batch_invariant || !policy.batch_invariant.value_or(false);
+  return {may_take ? slot.verify : &refuse_for_batches, slot.run, entry.backend.get(), pair.breaker.get(),
+          pair.counter};
 }
 
 /// Makes snapshots, or finds them among those that are kept.
@@ -77,7 +83,7 @@ class Builder {
         snapshot.required_out = where.state.empty() ? "" : "is " + where.state + ": " + where.reason;
       }
       if (!where.state.empty() || policy.disable_dispatch.value_or(false)) continue;
-      snapshot.candidates.push_back(candidate_of(op, *entry, function.name()));
+      snapshot.candidates.push_back(candidate_of(op, *entry, function.name(), policy));
       snapshot.entries.push_back(entry);
     }
     snapshot.begin = snapshot.candidates.data();
@@ -154,7 +160,8 @@ Lineup lineup_of(const FunctionBase& function, const void* args) {
   for (const std::shared_ptr<Entry>& entry : asking_order(op, found.policy)) {
     Lineup::Candidacy candidacy{entry, standing(op, *entry, function.name(), found.policy, settings),
                                 std::nullopt};
-    if (candidacy.standing.state.empty()) candidacy.candidate = candidate_of(op, *entry, function.name());
+    if (candidacy.standing.state.empty())
+      candidacy.candidate = candidate_of(op, *entry, function.name(), found.policy);
     found.candidates.push_back(std::move(candidacy));
   }
   return found;

@@ -14,6 +14,7 @@
 ///
 ///     disable_dispatch = false
 ///     on_failure = "fallback"                     # or "raise"
+///     batch_invariant = false
 ///     check_verifiers = false
 ///     allow = ["cpu_simd", "kda.flash_kda"]       # "backend" or "op.backend"
 ///     deny = []

@@ -124,8 +124,8 @@ class Reader {
   static std::string quoted(std::string_view name) { return std::string("'").append(name).append("'"); }
 
   static std::vector<std::string> general_keys() {
-    return {"disable_dispatch", "enable",     "order",           "prefer",  "allow", "deny",
-            "require",          "on_failure", "check_verifiers", "breaker", "rule"};
+    return {"disable_dispatch", "enable",     "order",           "prefer",          "allow",   "deny",
+            "require",          "on_failure", "batch_invariant", "check_verifiers", "breaker", "rule"};
   }
   static std::vector<std::string> rule_keys() {
     return {"op", "when", "order", "prefer", "allow", "deny", "require", "on_failure", "disable_dispatch"};
@@ -230,7 +230,9 @@ class Reader {
 
   bool read_general(std::string_view name, const toml::node& node) {
     Policy& policy = result_.policy;
-    if (name == "check_verifiers") {
+    if (name == "batch_invariant") {
+      policy.batch_invariant = truth(node, name);
+    } else if (name == "check_verifiers") {
       policy.check_verifiers = truth(node, name);
     } else if (name == "allow") {
       policy.allow = names(node, name, std::nullopt);

@@ -33,6 +33,7 @@ Json json_of(const Policy& policy) {
   add("deny", policy.deny);
   add_map("require", policy.require);
   if (policy.on_failure) json["on_failure"] = *policy.on_failure == OnFailure::raise ? "raise" : "fallback";
+  add("batch_invariant", policy.batch_invariant);
   add("check_verifiers", policy.check_verifiers);
   add("breaker_threshold", policy.breaker_threshold);
   add("breaker_window_ms", policy.breaker_window_ms);

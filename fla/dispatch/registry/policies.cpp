@@ -66,11 +66,11 @@ void check_scoped(const Policy& policy) {
 
 void set_policy(const Policy& policy) {
   dispatch::Lock lock;
-  dispatch::Layers& layers = dispatch::settings_for(lock, policy).layers;
-  dispatch::Layers next = layers;
+  dispatch::SettingsInForce& settings = dispatch::settings_for(lock, policy);
+  dispatch::Layers next = settings.layers;
   next.program = policy;
   check_sense(next, nullptr);
-  layers = std::move(next);
+  settings.apply(std::move(next));
   dispatch::snapshots(lock).make_stale(lock);
 }
 
@@ -87,6 +87,16 @@ Policy current_policy() {
   dispatch::SettingsInForce& settings = dispatch::settings_in_force(lock);
   settings.ensure_read(lock);
   return settings.layers.together(nullptr, nullptr);
+}
+
+bool batch_invariant() {
+  for (const auto* scope = dispatch::thread_state.scope; scope != nullptr; scope = scope->parent) {
+    if (scope->policy.batch_invariant) return *scope->policy.batch_invariant;
+  }
+  if (const auto known = dispatch::batch_invariant_outside_of_scopes()) return *known;
+  dispatch::Lock lock;
+  dispatch::settings_in_force(lock).ensure_read(lock);
+  return dispatch::batch_invariant_outside_of_scopes().value_or(false);
 }
 
 void reload_environment() {

@@ -1,5 +1,7 @@
 #include "fla/dispatch/registry/settings_in_force.h"
 
+#include <atomic>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -26,7 +28,16 @@ std::string value_of(const std::map<std::string, std::string>& variables, const 
   return found == variables.end() ? "" : found->second;
 }
 
+enum class Known : std::uint8_t { nothing, no, yes };
+constinit std::atomic<Known> batch_invariance{Known::nothing};
+
 }  // namespace
+
+std::optional<bool> batch_invariant_outside_of_scopes() {
+  const Known known = batch_invariance.load(std::memory_order_acquire);
+  if (known == Known::nothing) return std::nullopt;
+  return known == Known::yes;
+}
 
 SettingsInForce& settings_in_force(Lock&) {
   static SettingsInForce& settings = *new SettingsInForce;  // never freed: calls may outlive static objects
@@ -37,6 +48,12 @@ std::optional<bool> SettingsInForce::toggle(const BackendInfo& info) const {
   const auto variable = variables.find(std::string(info.env_var));
   if (variable == variables.end()) return std::nullopt;
   return parse_switch(variable->first, variable->second);
+}
+
+void SettingsInForce::apply(Layers next) {
+  layers = std::move(next);
+  const bool holds = layers.together(nullptr, nullptr).batch_invariant.value_or(false);
+  batch_invariance.store(holds ? Known::yes : Known::no, std::memory_order_release);
 }
 
 void SettingsInForce::ensure_read(Lock& lock) {
@@ -75,7 +92,7 @@ void SettingsInForce::read(Lock& lock) {
     std::swap(variables, now);
     throw;
   }
-  layers = std::move(next);
+  apply(std::move(next));
   traced = traced_now;
   is_read_ = true;
   watch_configuration(config_path);
@@ -114,7 +131,8 @@ void SettingsInForce::check_loaded(Lock& lock) {
 
 bool set_configuration(std::shared_ptr<const Configuration> configuration, std::uint64_t checked) {
   Lock lock;
-  Layers& layers = settings_in_force(lock).layers;
+  SettingsInForce& settings = settings_in_force(lock);
+  const Layers& layers = settings.layers;
   if (layers.file == nullptr || layers.file->file != configuration->file ||
       layers.file->reading > configuration->reading)
     return false;
@@ -122,7 +140,7 @@ bool set_configuration(std::shared_ptr<const Configuration> configuration, std::
   Layers next = layers;
   next.file = std::move(configuration);
   check_sense(next, nullptr);
-  layers = std::move(next);
+  settings.apply(std::move(next));
   snapshots(lock).make_stale(lock);
   return true;
 }

@@ -16,7 +16,7 @@
 namespace fla::dispatch {
 
 struct SettingsInForce {
-  Layers layers;
+  Layers layers;                                 ///< changed by apply alone
   bool traced = false;                           ///< a profiler wants to know who runs
   std::map<std::string, std::string> variables;  ///< FLA_* as they were when the environment was read
 
@@ -24,6 +24,7 @@ struct SettingsInForce {
   void ensure_read(Lock& lock);
   /// Reads it now. Throws ConfigError, and changes nothing.
   void read(Lock& lock);
+  void apply(Layers next);
   /// What the backend's own variable says. Throws ConfigError.
   std::optional<bool> toggle(const BackendInfo& info) const;
   /// Checks names that could not be checked before plugins were loaded. Throws ConfigError.
@@ -38,6 +39,9 @@ struct SettingsInForce {
 
 /// The process's, for whoever holds the lock.
 SettingsInForce& settings_in_force(Lock& lock);
+
+/// What the layers say of Policy::batch_invariant, without a lock; nothing before they were read.
+std::optional<bool> batch_invariant_outside_of_scopes();
 
 /// Takes the place of the whole config file that is in force; says no, and changes nothing, when there is
 /// none any more or one that was read later. Throws ConfigError, and changes nothing, when it contradicts

@@ -29,6 +29,8 @@ constexpr std::array kVariables{
              "that backend or an error that carries its reason"},
     Variable{"FLA_ON_FAILURE", "raise, fallback", "raise",
              "whether a backend that failed before it wrote anything is an error or passes the call on"},
+    Variable{"FLA_BATCH_INVARIANT", "switch", "0",
+             "only backends that give a sequence the same bits in any batch, and cut into calls"},
     Variable{"FLA_BREAKER_THRESHOLD", "0 to 1000000", "5",
              "so many failures within the window open a backend's circuit breaker; 0: none does"},
     Variable{"FLA_BREAKER_WINDOW_MS", "1 to 86400000", "10000", "the window, in milliseconds"},
@@ -122,6 +124,8 @@ Policy policy_from(const std::map<std::string, std::string>& variables) {
     }
     policy.on_failure = *value == "raise" ? OnFailure::raise : OnFailure::fallback;
   }
+  if (const auto value = value_of("FLA_BATCH_INVARIANT"))
+    policy.batch_invariant = parse_switch("FLA_BATCH_INVARIANT", *value);
   if (const auto value = value_of("FLA_CHECK_VERIFIERS"))
     policy.check_verifiers = parse_switch("FLA_CHECK_VERIFIERS", *value);
   const auto number = [&](const char* name, std::int64_t low, std::int64_t high) -> std::optional<int> {

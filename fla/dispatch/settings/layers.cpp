@@ -19,6 +19,7 @@ Policy merge(Policy lower, const Policy& upper) {
   if (upper.deny) lower.deny = upper.deny;
   for (const auto& [op, name] : upper.require) lower.require[op] = name;
   if (upper.on_failure) lower.on_failure = upper.on_failure;
+  if (upper.batch_invariant) lower.batch_invariant = upper.batch_invariant;
   if (upper.check_verifiers) lower.check_verifiers = upper.check_verifiers;
   if (upper.breaker_threshold) lower.breaker_threshold = upper.breaker_threshold;
   if (upper.breaker_window_ms) lower.breaker_window_ms = upper.breaker_window_ms;

@@ -31,6 +31,10 @@ struct Policy {
   std::optional<std::vector<std::string>> deny{};   ///< "backend" or "op.backend"; never used
   std::map<std::string, std::string> require{};     ///< op -> the one backend, or an error
   std::optional<OnFailure> on_failure{};
+  /// Only backends that promise the same bits for a sequence alone and in any batch, packed or not, and when
+  /// it is cut at multiples of kInvariantTokens into calls of one function that hand an f32 state on. Front
+  /// doors then give every call to the chunked function.
+  std::optional<bool> batch_invariant{};
   std::optional<bool> check_verifiers{};      ///< ask every verifier twice and report one that is not pure
   std::optional<int> breaker_threshold{};     ///< so many failures open a breaker; 0: none does
   std::optional<int> breaker_window_ms{};     ///< … that lie within this time
@@ -50,6 +54,13 @@ FLA_API void set_policy(const Policy& policy);
 
 /// What the config file, its rules left out, the environment and set_policy amount to.
 FLA_API Policy current_policy();
+
+/// Of how many tokens parts are multiples when a sequence is cut into calls, in Policy::batch_invariant's
+/// promise.
+inline constexpr int kInvariantTokens = 64;
+
+/// What Policy::batch_invariant amounts to on this thread. For verifiers and front doors.
+FLA_API bool batch_invariant();
 
 /// Reads every variable again. Throws ConfigError, naming the variable and the value, and keeps the settings
 /// that were in force. Without it the environment is read once, before the first dispatch.

@@ -13,6 +13,7 @@
 #include "fla/core/tensor.h"
 #include "fla/dispatch/backend/backend.h"
 #include "fla/dispatch/choice/accepting_backends.h"
+#include "fla/dispatch/settings/policy.h"
 #include "fla/ops/recurrence/arguments.h"
 
 /// What every op of the family has: recurrences over a state S of shape [K, V], one a sequence and value
@@ -87,12 +88,12 @@ void validate_arguments(const Args& args) {
 }
 
 /// The function that the front door, which is called like the op, gives this call to: the one that works
-/// token by token for short sequences, the chunked one for others.
+/// token by token for short sequences, the chunked one for others, and for all under Policy::batch_invariant.
 template <RecurrenceArgs Args>
 std::string_view front_door(const Args& args) {
   // A chunk pays off once a sequence fills a good part of one; the mean length decides for packed sequences.
   constexpr std::int64_t kShort = 8;
-  if (!args.q.defined() || args.q.rank() < 2) return Args::kOp.chunk;
+  if (!args.q.defined() || args.q.rank() < 2 || batch_invariant()) return Args::kOp.chunk;
   const std::int64_t sequences =
       args.cu_seqlens.defined() && args.cu_seqlens.rank() == 1 ? args.cu_seqlens.size(0) - 1 : 1;
   return args.q.size(1) <= kShort * sequences ? Args::kOp.recurrent : Args::kOp.chunk;

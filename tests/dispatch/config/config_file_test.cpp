@@ -40,6 +40,7 @@ TEST(ConfigFile, SetsWhatAPolicySets) {
   const Configuration read = parse_configuration(R"(
 disable_dispatch = false
 on_failure = "fallback"
+batch_invariant = true
 check_verifiers = true
 allow = ["alpha", "ruled.beta"]
 deny = ["mix.gamma"]
@@ -68,6 +69,7 @@ cool_down_ms = 0
                         .deny = {{"mix.gamma"}},
                         .require = {{"ruled", "beta"}},
                         .on_failure = OnFailure::fallback,
+                        .batch_invariant = true,
                         .check_verifiers = true,
                         .breaker_threshold = 3,
                         .breaker_window_ms = 5000,
@@ -147,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
             "f:1: unknown key 'colour' (known: disable_dispatch, enable, order, prefer, allow, deny, "
             "require, "
             "on_failure, "
-            "check_verifiers, breaker, rule)"},
+            "batch_invariant, check_verifiers, breaker, rule)"},
         Bad{"UnknownTable", "[oder]\nruled = []", "f:1: unknown key 'oder'; did you mean 'order'?"},
         Bad{"UnknownInARule", kRule + "orders = []",
             "f:3: unknown key 'orders' in a rule; did you mean 'order'?"},
@@ -161,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"ManyLinesInAKey", "'a\\n' = 1\n\"b\\nc\" = 2",
             "f:1: unknown key 'a\\n' (known: disable_dispatch, enable, order, prefer, allow, deny, require, "
             "on_failure, "
-            "check_verifiers, breaker, rule)"},
+            "batch_invariant, check_verifiers, breaker, rule)"},
         Bad{"LineBreakInAKey", "\"al\\nlow\" = 2", "f:1: unknown key 'al\\nlow'; did you mean 'allow'?"}),
     [](const auto& test) { return test.param.name; });
 
@@ -170,6 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Bad{"DisableDispatch", "disable_dispatch = 'yes'",
             "f:1: disable_dispatch: expected true or false, got 'yes'"},
+        Bad{"BatchInvariant", "batch_invariant = 2", "f:1: batch_invariant: expected true or false, got 2"},
         Bad{"CheckVerifiers", "check_verifiers = 1", "f:1: check_verifiers: expected true or false, got 1"},
         Bad{"OnFailure", "on_failure = 'ignore'",
             "f:1: on_failure: expected 'raise' or 'fallback', got 'ignore'"},

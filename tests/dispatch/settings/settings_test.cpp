@@ -55,6 +55,49 @@ TEST_F(Settings, ToggleTurnsOnWhatIsOffByDefault) {
   EXPECT_EQ(selected_backend(), "gamma");
 }
 
+TEST_F(Settings, BatchInvarianceAsksThoseAloneWhoPromiseIt) {
+  const auto delta = add({.name = "delta", .priority = 5, .batch_invariant = true});
+  const std::string refusal =
+      "refused: does not promise the same bits in any batch, which FLA_BATCH_INVARIANT asks for";
+  EXPECT_FALSE(fla::batch_invariant());
+  {
+    const ReloadedEnvironment environment{{"FLA_BATCH_INVARIANT", "1"}};
+    EXPECT_TRUE(fla::batch_invariant());
+    EXPECT_EQ(selected_backend(), "delta");
+    EXPECT_EQ(standing_of("alpha"), refusal);
+    const ScopedPolicy scope({.batch_invariant = false});
+    EXPECT_FALSE(fla::batch_invariant());
+    EXPECT_EQ(selected_backend(), "alpha");
+  }
+  {
+    const ScopedPolicy outer({.batch_invariant = true}), inner({.deny = {{"beta"}}});
+    EXPECT_TRUE(fla::batch_invariant());
+    EXPECT_EQ(selected_backend(), "delta");
+  }
+  fla::set_policy({.require = {{"mix", "alpha"}}, .batch_invariant = true});
+  EXPECT_TRUE(fla::batch_invariant());
+  EXPECT_EQ(error_text<BackendError>([] { fla_test::mix_chunk({}); }),
+            "mix.mix_chunk: backend alpha is required and " + refusal);
+  fla::set_policy({});
+  EXPECT_FALSE(fla::batch_invariant());
+  EXPECT_EQ(selected_backend(), "alpha");
+}
+
+TEST_F(Settings, AVerifierSeesBatchInvariance) {
+  const auto delta = add({.name = "delta",
+                          .priority = 0,
+                          .verify =
+                              [](const MixArgs&) {
+                                return fla::batch_invariant() ? fla::refuse("cannot promise it for this call")
+                                                              : fla::accept();
+                              },
+                          .batch_invariant = true});
+  EXPECT_EQ(selected_backend(), "delta");
+  const ScopedPolicy scope({.batch_invariant = true});
+  EXPECT_EQ(standing_of("delta"), "refused: cannot promise it for this call");
+  EXPECT_EQ(selected_backend(), "original");
+}
+
 TEST_F(Settings, EnvironmentIsReadAgainOnlyWhenAsked) {
   const fla_test::ScopedEnvironment environment{{"FLA_TEST_ALPHA", "0"}};
   EXPECT_EQ(selected_backend(), "alpha");

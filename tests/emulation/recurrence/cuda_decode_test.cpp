@@ -28,7 +28,7 @@ using fla::conformance::same_bytes;
 using fla::emulation::block::Schedule;
 
 template <class Args>
-RecurrenceResult run(const Args& args) {
+RecurrenceResult decode(const Args& args) {
   const auto launch = [](const auto& call, const auto& extras, void* workspace, cudaStream_t stream) {
     return fla::cuda::launch_decode(call, extras, workspace, true, stream);
   };
@@ -95,7 +95,8 @@ TYPED_TEST(EmulatedDecode, AgreesWithTheReference) {
       spec.T = T;
       const auto made = fla::cases::make_case(spec);
       EXPECT_EQ(
-          fla::conformance::disagreement(run(made.args), fla::cases::reference_of(made.args), made.args), "")
+          fla::conformance::disagreement(decode(made.args), fla::cases::reference_of(made.args), made.args),
+          "")
           << "T=" << T << " K=" << spec.K << " V=" << spec.V;
     }
   }
@@ -109,12 +110,12 @@ TYPED_TEST(EmulatedDecode, SeveralTokensHaveTheBitsOfStepsOneByOne) {
       if (spec.options.normalize) continue;  // a call's sum of keys begins with its tokens
     }
     const auto made = fla::cases::make_case(spec);
-    const RecurrenceResult all = run(made.args);
+    const RecurrenceResult all = decode(made.args);
     auto args = made.args;
     RecurrenceResult one;
     for (std::int64_t t = 0; t < spec.T; ++t) {
       const fla::Tensor before = one.final_state;
-      one = run(this->token(args, t));
+      one = decode(this->token(args, t));
       args.initial_state = one.final_state;
       EXPECT_TRUE(same_bytes(all.o.view().slice(1, t, 1), one.o)) << t;
     }
@@ -132,7 +133,7 @@ TYPED_TEST(EmulatedDecode, CheckpointsGoWhereTheyAreWanted) {
       spec.checkpoint_dtype = spec.state_dtype;
       const auto made = fla::cases::make_case(spec);
       const auto reference = fla::cases::reference_of(made.args);
-      const RecurrenceResult result = run(made.args);
+      const RecurrenceResult result = decode(made.args);
       const double tolerance = spec.state_dtype == DType::f32 ? 2e-5 : 1e-2;
       EXPECT_LE(fla::cases::checkpoint_error(made.args.checkpoints, reference), tolerance) << spec.K;
       EXPECT_TRUE(fla::cases::rest_holds(made.args.checkpoints, reference, 0.125)) << spec.K;
@@ -150,7 +151,7 @@ TYPED_TEST(EmulatedDecode, StatesOfDraftsGoIntoSlots) {
   const auto made = fla::cases::make_case(spec);
   const auto reference = fla::cases::reference_of(made.args);
   const auto before = fla::conformance::LaidOut::copy_of(made.args.final_state);
-  const RecurrenceResult result = run(made.args);
+  const RecurrenceResult result = decode(made.args);
   EXPECT_LE(fla::cases::errors_of(result, reference).worst(), 2e-5);
   for (std::int64_t slot = 0; slot < *spec.pool; ++slot) {
     if (std::ranges::find(reference.slots, slot) != reference.slots.end()) continue;
@@ -163,11 +164,11 @@ TYPED_TEST(EmulatedDecode, HasTheSameBitsInAnyOrderOfThreads) {
     spec.T = 3;
     const auto made = fla::cases::make_case(spec);
     fla::emulation::block::set_schedule({});
-    const RecurrenceResult expected = run(made.args);
+    const RecurrenceResult expected = decode(made.args);
     for (const auto order : {Schedule::Order::backwards, Schedule::Order::rotating,
                              Schedule::Order::first_warp_first, Schedule::Order::last_warp_first}) {
       fla::emulation::block::set_schedule({.order = order});
-      EXPECT_TRUE(fla::conformance::same_bits(run(made.args), expected)) << static_cast<int>(order);
+      EXPECT_TRUE(fla::conformance::same_bits(decode(made.args), expected)) << static_cast<int>(order);
     }
   }
 }

@@ -181,6 +181,10 @@ TEST(KdaGates, OfAnyStrengthAreExact) {
 TEST(KdaFrontDoor, GivesShortCallsToTheRecurrentFunction) {
   EXPECT_EQ(fla::front_door(make_kda_case({.T = 1}).args), "fused_recurrent_kda");
   EXPECT_EQ(fla::front_door(make_kda_case({.T = 512}).args), "chunk_kda");
+  {
+    const fla::ScopedPolicy policy({.batch_invariant = true});  // its length must not decide
+    EXPECT_EQ(fla::front_door(make_kda_case({.T = 1}).args), "chunk_kda");
+  }
   EXPECT_EQ(fla::front_door(make_kda_case({.lengths = std::vector<std::int64_t>(64, 1)}).args),
             "fused_recurrent_kda")
       << "64 packed sequences of one token are short";
