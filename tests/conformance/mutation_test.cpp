@@ -161,7 +161,7 @@ class Mutant final : public fla::KdaBackend {
  public:
   Mutant(bool narrow, const Mutation* mutation) : narrow_(narrow), mutation_(mutation) {}
 
-  fla::BackendInfo info() const override { return {.name = "mutant"}; }
+  fla::BackendInfo info() const override { return {.name = "mutant", .batch_invariant = true}; }
   Verdict chunk_kda_verifier(const KdaArgs& args) const override { return verify(args); }
   Verdict fused_recurrent_kda_verifier(const KdaArgs& args) const override { return verify(args); }
   KdaResult chunk_kda(const KdaArgs& args) override { return run(args, fla::original::chunk_kda); }

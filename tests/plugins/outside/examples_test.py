@@ -50,6 +50,18 @@ class Examples(OutsideTest):
         else:
             self.assertRegex(graph, r"^graph: not captured, (no CUDA |this build has no CUDA |this example was built without )")
 
+    def test_engine(self):
+        lines = output_of(EXAMPLES / "engine", "10000", variables={"FLA_NUM_THREADS": "1"}).splitlines()
+        requests, tokens, grown = re.fullmatch(r"(\d+) requests, (\d+) tokens: all the same; memory grew by (-?\d+) KiB", lines[-1]).groups()
+        self.assertEqual(requests, "10000")
+        self.assertGreater(int(tokens), 50000)
+        self.assertLess(int(grown), 4096)
+        served = [re.fullmatch(r"([a-z ]+): \d+ tokens a second, \d+ bytes of states a token, ([\d.]+) tokens a step, (\d+) % .*", line).groups()
+                  for line in lines[:-1]]
+        self.assertEqual([how for how, *_ in served], ["one by one", "together", "with cache and drafts"])
+        self.assertGreater(float(served[2][1]), 1.02)  # some drafts were right
+        self.assertGreater(int(served[2][2]), 30)
+
     def test_call_from_c(self):
         lines = says("call_from_c")
         self.assertRegex(lines[0], r"^fla \d+\.\d+\.\d+$")
