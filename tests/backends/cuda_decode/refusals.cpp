@@ -49,7 +49,7 @@ Refusal far(const char* name, const char* argument, TensorView KdaArgs::*member,
 }
 
 /// Two tokens, each with its checkpoint.
-Refusal checkpoints(const char* name, std::function<void(DecodeCall&)> spoil, std::string reason) {
+Refusal checkpoints(const char* name, const std::function<void(DecodeCall&)>& spoil, std::string reason) {
   return {name,
           [spoil](DecodeCall& call) {
             keep_states(call);

@@ -23,7 +23,6 @@ using fla::DType;
 using fla::RecurrenceResult;
 using fla::TensorView;
 using fla::cases::DataKind;
-using fla::conformance::bytes_of;
 using fla::conformance::same_bytes;
 using fla::emulation::block::Schedule;
 
@@ -114,7 +113,6 @@ TYPED_TEST(EmulatedDecode, SeveralTokensHaveTheBitsOfStepsOneByOne) {
     auto args = made.args;
     RecurrenceResult one;
     for (std::int64_t t = 0; t < spec.T; ++t) {
-      const fla::Tensor before = one.final_state;
       one = decode(this->token(args, t));
       args.initial_state = one.final_state;
       EXPECT_TRUE(same_bytes(all.o.view().slice(1, t, 1), one.o)) << t;
