@@ -58,7 +58,7 @@ int main(int count, char** words) {
   // The same bits for a sequence by itself and beside others, and when its prompt is cut: the same tokens.
   fla::set_policy({.batch_invariant = true});
   const Model model(1);
-  const std::vector<Request> requests = random_requests(count > 1 ? std::atoi(words[1]) : 200);
+  const std::vector<Request> requests = random_requests(count > 1 ? std::max(1, std::atoi(words[1])) : 200);
 
   std::vector<Request> alone = requests, together = requests, all = requests;
   serve("one by one", model, {.together = 1, .cached = 0, .drafts = 0}, alone);
