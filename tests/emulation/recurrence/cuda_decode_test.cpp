@@ -53,25 +53,7 @@ class EmulatedDecode : public testing::Test {
     specs[2].initial_state = false;
     specs[2].data = DataKind::slow;
     specs[3].options.state_v_first = true;
-    for (const bool bounded : {false, true}) {
-      if constexpr (requires(Args args) { args.use_gate_in_kernel; }) {
-        Spec spec = specs[0];
-        spec.options.use_qk_l2norm_in_kernel = true;
-        spec.options.use_gate_in_kernel = true;
-        spec.options.use_beta_sigmoid_in_kernel = true;
-        spec.options.allow_neg_eigval = bounded;
-        if (bounded) spec.options.lower_bound = -5;
-        specs.push_back(spec);
-      }
-    }
-    if constexpr (requires(Args args) { args.normalize; }) {
-      specs.push_back(specs[0]);
-      specs.back().options.normalize = true;
-    }
-    if constexpr (requires(Args args) { args.g_gamma; }) {
-      specs.push_back(specs[0]);
-      specs.back().head_gates = true;
-    }
+    fla_test::add_options(specs, specs[0], specs[0]);
     return specs;
   }
 

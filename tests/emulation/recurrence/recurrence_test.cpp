@@ -67,25 +67,7 @@ class EmulatedRecurrence : public testing::Test {
     specs[3].options.state_v_first = true;
     specs[4].data = DataKind::resets;
     specs[4].initial_state = false;
-    for (const bool bounded : {false, true}) {
-      if constexpr (requires(Args args) { args.use_gate_in_kernel; }) {
-        Spec spec = specs[0];
-        spec.options.use_qk_l2norm_in_kernel = true;
-        spec.options.use_gate_in_kernel = true;
-        spec.options.use_beta_sigmoid_in_kernel = true;
-        spec.options.allow_neg_eigval = bounded;
-        if (bounded) spec.options.lower_bound = -5;
-        specs.push_back(spec);
-      }
-    }
-    if constexpr (requires(Args args) { args.normalize; }) {
-      specs.push_back(specs[1]);
-      specs.back().options.normalize = true;
-    }
-    if constexpr (requires(Args args) { args.g_gamma; }) {
-      specs.push_back(specs[0]);
-      specs.back().head_gates = true;
-    }
+    fla_test::add_options(specs, specs[0], specs[1]);
     return specs;
   }
 };
