@@ -9,6 +9,7 @@
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
 #include "fla/dispatch/observe/ops.h"
+#include "tests/conformance/expect_holds.h"
 #include "tests/core/sanitized.h"
 #include "tools/cases/with_op.h"
 #include "tools/conformance/allocations.h"
@@ -62,12 +63,7 @@ TEST_P(Conformance, Holds) {
   const std::vector<conformance::Report> reports =
       check == kAll ? conformance::run_conformance(op, backend, kOptions)
                     : std::vector{conformance::run_check(op, backend, check, kOptions)};
-  std::string skipped;
-  for (const conformance::Report& report : reports) {
-    if (!report.skipped.empty()) skipped += report.text();
-    EXPECT_TRUE(report.ok()) << report.text();
-  }
-  if (!skipped.empty()) GTEST_SKIP() << skipped;
+  if (const std::string skipped = fla_test::expect_holds(reports); !skipped.empty()) GTEST_SKIP() << skipped;
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::ValuesIn(subjects()), [](const auto& test) {

@@ -8,6 +8,7 @@
 
 #include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/kda/kda.h"
+#include "tests/conformance/expect_holds.h"
 #include "tests/gpu/gpu.h"
 #include "tools/conformance/agreement.h"
 #include "tools/conformance/allocations.h"
@@ -55,12 +56,7 @@ TEST_P(ConformanceOnGpu, Holds) {
   const std::vector<conformance::Report> reports =
       check == kAll ? conformance::run_conformance(op, backend, options)
                     : std::vector{conformance::run_check(op, backend, check, options)};
-  std::string skipped;
-  for (const conformance::Report& report : reports) {
-    if (!report.skipped.empty()) skipped += report.text();
-    EXPECT_TRUE(report.ok()) << report.text();
-  }
-  if (!skipped.empty()) GTEST_SKIP() << skipped;
+  if (const std::string skipped = fla_test::expect_holds(reports); !skipped.empty()) GTEST_SKIP() << skipped;
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ConformanceOnGpu, testing::ValuesIn(subjects()), [](const auto& test) {

@@ -30,7 +30,7 @@ constexpr std::array kVariables{
     Variable{"FLA_ON_FAILURE", "raise, fallback", "raise",
              "whether a backend that failed before it wrote anything is an error or passes the call on"},
     Variable{"FLA_BATCH_INVARIANT", "switch", "0",
-             "only backends that give a sequence the same bits in any batch, and cut into calls"},
+             "only backends that give a sequence the same bits in any batch and when it is cut into calls"},
     Variable{"FLA_BREAKER_THRESHOLD", "0 to 1000000", "5",
              "so many failures within the window open a backend's circuit breaker; 0: none does"},
     Variable{"FLA_BREAKER_WINDOW_MS", "1 to 86400000", "10000", "the window, in milliseconds"},
