@@ -27,6 +27,7 @@ enum class Barrier : std::uint32_t {
   f0_solved = 14,    ///< F0 arrives, F1 waits: F0's rows of T2^T are there
 
   // ---- state and part: two warpgroups hold the state
+  turn = 1,    ///< [2 warpgroups] additive: the other one has multiplied, this one may
   chains = 8,  ///< both warpgroups wait: nobody reads the stages whose place the last state takes, or P
 
   // ---- part alone

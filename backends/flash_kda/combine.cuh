@@ -26,7 +26,35 @@ FLA_DEVICE std::uint32_t largest_of(U4 x) {
   return low > high ? low : high;
 }
 
+/// The additive rule's P is diagonal, and nothing is multiplied but element by element.
+FLA_DEVICE void combine_diagonal(const Params& p) {
+  const std::uint32_t warp = uniform(thread() >> 5), lane = thread() & 31;
+  let_next_kernel_come();
+  wait_for_kernel_before();
+  const std::int32_t index = block() / Combine::blocks;
+  const std::uint32_t rows = block() % Combine::blocks, wg = rows >> 2, seat = 32 * (rows & 3) + lane;
+  const std::int32_t steps = (item_of(p, index).chunks - 1) / p.segments.length - 1;  // 1 … steps have a P
+  if (steps < 1 || 16 * rows >= std::uint32_t(p.call.V)) return;
+  const auto image = [&](std::int32_t segment) {  // from the warp's keys on
+    return image_of(p, index, segment, wg) + 16 * 128 * warp;
+  };
+  float s[16], r[16];
+  image_load(image(1), seat, s);
+  for (std::int32_t step = 1; step <= steps; ++step) {
+    const auto* const diagonal = reinterpret_cast<const float*>(transition_of(p, index, step));
+    const bool forgotten = *forgotten_of(p, index, step) != 0;
+    image_load(image(step + 1), seat, r);
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const std::uint32_t key = 32 * warp + 8 * (i >> 2) + 2 * (lane & 3) + (i & 1);
+      s[i] = forgotten ? r[i] : fma_of(diagonal[key], s[i], r[i]);
+    }
+    image_store(image(step + 1), seat, s);
+  }
+}
+
 FLA_DEVICE void combine(const Params& p, Smem smem) {
+  if (p.call.rule == Rule::additive) return combine_diagonal(p);
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), lane = tid & 31;
   let_next_kernel_come();
   if (tid == 0) {
@@ -97,7 +125,7 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
 
     std::int32_t gauge = 0;  // as in range.cuh, of all 16 rows
     if (const std::uint32_t most = largest_of(load_u32x4(mosts));
-        most != 0 && (most < f32_bits(kSmallestState) || most >= f32_bits(kLargestState))) {
+        most != 0 && (most < f32_bits(kSmallestState) || most >= f32_bits(kLargestState<Rule::delta>))) {
       rarely();
       float finite = 0;
 #pragma unroll

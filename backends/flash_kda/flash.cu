@@ -57,7 +57,7 @@ cudaError_t make_map(CUtensorMap& map, const RecurrenceCall& call, const Rows& r
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-/// Of a head's state, whichever of its axes has neighbours: 128 rows x 32 columns, with zeros past the sizes.
+/// Of a head's state, whichever of its axes has neighbours: 64 rows x 32 columns, with zeros past the sizes.
 cudaError_t make_map(CUtensorMap& map, const RecurrenceCall& call, const States& states) {
   const Encode encode = encoder();
   if (!encode) return cudaErrorNotSupported;
@@ -70,7 +70,7 @@ cudaError_t make_map(CUtensorMap& map, const RecurrenceCall& call, const States&
                                static_cast<cuuint64_t>(call.HV), static_cast<cuuint64_t>(states.slots)};
   const cuuint64_t strides[3] = {bytes(2, keys ? states.value : states.key), bytes(call.HV, states.head),
                                  bytes(states.slots, states.slot)};
-  const cuuint32_t box[4] = {32, 128, 1, 1}, steps[4] = {1, 1, 1, 1};
+  const cuuint32_t box[4] = {32, 64, 1, 1}, steps[4] = {1, 1, 1, 1};
   const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, states.data, sizes, strides, box,
                                  steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
@@ -105,13 +105,15 @@ std::size_t workspace(const RecurrenceCall& call, const Route& route) {
 cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspace, cudaStream_t stream) {
   if (items_of(call) == 0) return cudaSuccess;
   cudaError_t error = cudaSuccess;
-  const bool is_bf16 = call.q.dtype == DType::bf16, by_channel = call.gate_kind == GateKind::channel;
+  const bool is_bf16 = call.q.dtype == DType::bf16, by_channel = call.gate_kind == GateKind::channel,
+             delta = call.rule == Rule::delta;
   Workspace w = workspace_of(call, route, workspace);
   Params p;
   p.call = with_pool(call);
   for (int keys = 0; keys < 2; ++keys) p.windows[keys] = window_of(call, keys == 0);
   p.schedule = w.schedule;
   p.segments = w.segments;
+  p.split = route.shares == 2;
   p.looks = w.segments.length >= kWorthALook;
   p.gate_f32 = call.g.dtype == DType::f32;
   p.bias_rows = has_rows(call.dt_bias);
@@ -140,18 +142,22 @@ cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspa
   const auto forward = [&](int grid, int state_blocks) {
     next.grid = grid;
     p.state_blocks = state_blocks;
-    constexpr auto channel = GateKind::channel, token = GateKind::token;
-    const auto launch =
-        is_bf16 ? by_channel ? launch_forward<Half16::bf16, channel> : launch_forward<Half16::bf16, token>
-        : by_channel ? launch_forward<Half16::f16, channel>
-                     : launch_forward<Half16::f16, token>;
-    const cudaError_t result = launch(next, p);
+    const auto of_type = [&]<Half16 type> {
+      constexpr auto channel = GateKind::channel, token = GateKind::token;
+      if (delta)
+        return by_channel ? launch_forward<type, channel, Rule::delta>(next, p)
+                          : launch_forward<type, token, Rule::delta>(next, p);
+      return by_channel ? launch_forward<type, channel, Rule::additive>(next, p)
+                        : launch_forward<type, token, Rule::additive>(next, p);
+    };
+    const cudaError_t result =
+        is_bf16 ? of_type.template operator()<Half16::bf16>() : of_type.template operator()<Half16::f16>();
     next.early = true;
     return result;
   };
   if (route.together()) {
     next.resident = true;
-    return forward(route.streams + route.prep_blocks, route.streams);
+    return forward(route.state_blocks() + route.prep_blocks, route.state_blocks());
   }
   if (call.T > 0) {
     const std::int64_t tasks = chunks_at_most(call) * call.HV;
@@ -161,14 +167,18 @@ cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspa
   }
   if (route.segments > 1) {
     next.grid = parts_of(items_of(call), route.segments);
-    error = is_bf16 ? launch_part<Half16::bf16>(next, p) : launch_part<Half16::f16>(next, p);
+    const auto launch =
+        is_bf16 ? delta ? launch_part<Half16::bf16, Rule::delta> : launch_part<Half16::bf16, Rule::additive>
+        : delta ? launch_part<Half16::f16, Rule::delta>
+                : launch_part<Half16::f16, Rule::additive>;
+    error = launch(next, p);
     if (error != cudaSuccess) return error;
     next.grid = route.segments > 2 ? Combine::blocks * items_of(call) : 0;
     if ((error = launch_combine(next, p)) != cudaSuccess) return error;
   }
-  // One CTA a segment: schedule.streams is what a CTA skips to find its next one.
+  // One CTA a segment, or two: schedule.streams is what a CTA skips to find its next one.
   p.schedule.streams = route.streams * route.segments;
-  return forward(p.schedule.streams, p.schedule.streams);
+  return forward(route.state_blocks(), route.state_blocks());
 }
 
 }  // namespace fla::flash_kda

@@ -11,13 +11,16 @@ namespace fla::flash_kda {
 /// Which way a call goes. `together` or not makes no difference to the results; segments do, within their
 /// errors.
 struct Route {
-  std::int32_t streams = 0;      ///< CTAs that run chains of states
+  std::int32_t streams = 0;      ///< chains of states that run at once
   std::int32_t depth = 0;        ///< places of packets a stream has; 0: all packets are kept
   std::int32_t prep_blocks = 0;  ///< CTAs that prepare
   std::int32_t segments = 1;     ///< of a chain; more than 1: run at once, packets kept
+  std::int32_t shares = 1;       ///< CTAs of a chain; 2: each has half of V
 
   /// Prep and state in one launch, packets passing through L2.
   bool together() const { return depth > 0; }
+  /// CTAs that run chains.
+  std::int32_t state_blocks() const { return streams * segments * shares; }
 };
 
 /// The cheapest on a device with so many multiprocessors, from sizes alone. `deterministic`: of those that

@@ -2,6 +2,6 @@
 
 namespace fla::flash_kda {
 
-template cudaError_t launch_forward<Half16::f16, GateKind::token>(const Launch&, const Params&);
+template cudaError_t launch_forward<Half16::f16, GateKind::token, Rule::delta>(const Launch&, const Params&);
 
 }  // namespace fla::flash_kda

@@ -16,11 +16,11 @@ struct Launch {
   bool resident = false;  ///< all CTAs at once, or none: they wait for each other
 };
 
-/// Defined in launch_forward.cuh. Each type of q and kind of gate has a source file of its own, for the
-/// compile time.
-template <Half16 type, GateKind kind>
+/// Defined in launch_forward.cuh. Each type of q, kind of gate and rule has a source file of its own,
+/// for the compile time.
+template <Half16 type, GateKind kind, Rule rule>
 cudaError_t launch_forward(const Launch& launch, const Params& params);
-template <Half16 type>
+template <Half16 type, Rule rule>
 cudaError_t launch_part(const Launch& launch, const Params& params);
 
 /// `prepared`: devices on which the kernel has been given its shared memory. All kernels ask for the same

@@ -6,16 +6,16 @@
 
 namespace fla::flash_kda {
 
-template <Half16 type, GateKind kind>
+template <Half16 type, GateKind kind, Rule rule>
 cudaError_t launch_forward(const Launch& launch, const Params& params) {
   static std::atomic<std::uint64_t> prepared{0};
-  return launch_kernel(forward_kernel<type, kind>, prepared, kThreads, kSharedBytes, launch, params);
+  return launch_kernel(forward_kernel<type, kind, rule>, prepared, kThreads, kSharedBytes, launch, params);
 }
 
-template <Half16 type>
+template <Half16 type, Rule rule>
 cudaError_t launch_part(const Launch& launch, const Params& params) {
   static std::atomic<std::uint64_t> prepared{0};
-  return launch_kernel(part_kernel<type>, prepared, Part::threads, Part::bytes + 1024, launch, params);
+  return launch_kernel(part_kernel<type, rule>, prepared, Part::threads, Part::bytes + 1024, launch, params);
 }
 
 }  // namespace fla::flash_kda

@@ -39,7 +39,7 @@ struct Packet {
   static constexpr std::uint32_t odd = gamma + 4 * kHead, unit = odd + 4;
   static constexpr std::uint32_t v_scale = odd + 16;              // bf16 [64]: 2^-e_k(i)
   static constexpr std::uint32_t o_scale = v_scale + 2 * kChunk;  // bf16 [64]: 2^e_q(i)
-  static constexpr std::uint32_t end = o_scale + 2 * kChunk;
+  static constexpr std::uint32_t end = o_scale + 2 * kChunk, tail = end - gamma;
   static constexpr std::uint32_t bytes = (end + 127) / 128 * 128;
 };
 static_assert(Packet::bytes == 58240 && Packet::end % 16 == 0);

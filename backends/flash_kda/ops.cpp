@@ -21,25 +21,54 @@ namespace {
 constexpr std::string_view kDeterministicRoute = "FLA_FLASH_KDA_DETERMINISTIC_ROUTE";
 constexpr std::array kVariables{Variable{
     kDeterministicRoute, "0, 1", "0",
-    "flash_kda and flash_gdn never cut sequences into segments, so that results have the same bits in any "
-    "batch"}};
+    "flash_kda, flash_gdn, flash_gla and flash_simple_gla never cut sequences into segments, so that results "
+    "have the same bits in any batch"}};
 
 std::string text_of(const Route& route) {
   const auto number = [](std::int32_t count) { return std::to_string(count); };
   if (route.segments > 1)
     return "segments: prep, then " + number(route.segments) + " parts of every sequence at once";
   if (route.together()) {
-    return "together: " + number(route.prep_blocks) + " blocks prepare beside " + number(route.streams) +
-           " that run states";
+    return "together: " + number(route.prep_blocks) + " blocks prepare beside " +
+           number(route.state_blocks()) + " that run states" + (route.shares == 2 ? ", two a chain" : "");
   }
   return "apart: prep, then states";
 }
 
+/// What tells the backends of this folder apart.
+struct Name {
+  std::string_view name, env_var, doc;
+};
+constexpr Name kKda{
+    "flash_kda", "FLA_FLASH_KDA",
+    "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; sm_90"};
+constexpr Name kGdn{
+    "flash_gdn", "FLA_FLASH_GDN",
+    "chunked prefill by flash_kda's kernels, bf16 and f16, K and V of 64 or 128, f32 states; sm_90"};
+constexpr Name kGla{
+    "flash_gla", "FLA_FLASH_GLA",
+    "chunked prefill by flash_kda's kernels without what the delta rule needs, bf16 and f16, K "
+    "and V of 64 or 128, f32 states; sm_90"};
+constexpr Name kSimpleGla{
+    "flash_simple_gla", "FLA_FLASH_SIMPLE_GLA",
+    "chunked prefill by flash_gla's kernels, for gates of one number a token or a head, "
+    "bf16 and f16, K and V of 64 or 128, f32 states; sm_90"};
+
 /// What the backends of all ops have; Backend is the op's class.
-template <class Backend>
+template <class Backend, const Name& kName>
 class Flash : public Backend {
  public:
   using Args = typename Backend::Args;
+
+  BackendInfo info() const override {
+    return {.name = kName.name,
+            .package = "CUTLASS",
+            .env_var = kName.env_var,
+            .priority = 3,
+            .doc = kName.doc,
+            .precision = DType::bf16,
+            .batch_invariant = true};
+  }
 
   Availability is_available() const override { return cuda::available_on(kDevices); }
 
@@ -94,64 +123,35 @@ class Flash : public Backend {
   std::atomic<bool> deterministic_{false};
 };
 
-class FlashKda final : public Flash<KdaBackend> {
- public:
-  BackendInfo info() const override {
-    return {.name = "flash_kda",
-            .package = "CUTLASS",
-            .env_var = "FLA_FLASH_KDA",
-            .priority = 3,
-            .doc =
-                "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; "
-                "sm_90",
-            .precision = DType::bf16,
-            .batch_invariant = true};
+/// The op's class; OF: which of the backends it belongs to.
+#define FLA_FLASH(OP, NAME, OF, ...)                                                                   \
+  class Flash##NAME final : public Flash<NAME##Backend, OF> {                                          \
+   public:                                                                                             \
+    Verdict chunk_##OP##_verifier(const NAME##Args& args) const override { return verify_call(args); } \
+    RecurrenceResult chunk_##OP(const NAME##Args& args) override { return run(args, accept()); }       \
+    RecurrenceResult chunk_##OP##_accepted(const NAME##Args& args, const Verdict& accepted) {          \
+      return run(args, accepted);                                                                      \
+    }                                                                                                  \
+    __VA_ARGS__                                                                                        \
   }
-  std::span<const Variable> variables() const override { return kVariables; }
 
-  Verdict chunk_kda_verifier(const KdaArgs& args) const override { return verify_call(args); }
-  KdaResult chunk_kda(const KdaArgs& args) override { return run(args, accept()); }
-  KdaResult chunk_kda_accepted(const KdaArgs& args, const Verdict& accepted) { return run(args, accepted); }
-};
+FLA_FLASH(
+    kda, Kda, kKda, std::span<const Variable> variables() const override { return kVariables; });
 FLA_REGISTER_BACKEND(kda, flash_kda, FlashKda);
-
-/// The same kernels, compiled for gates of a number a token, or for none.
-BackendInfo flash_gdn() {
-  return {
-      .name = "flash_gdn",
-      .package = "CUTLASS",
-      .env_var = "FLA_FLASH_GDN",
-      .priority = 3,
-      .doc = "chunked prefill by flash_kda's kernels, bf16 and f16, K and V of 64 or 128, f32 states; sm_90",
-      .precision = DType::bf16,
-      .batch_invariant = true};
-}
-
-class FlashGdn final : public Flash<GatedDeltaRuleBackend> {
- public:
-  BackendInfo info() const override { return flash_gdn(); }
-  Verdict chunk_gated_delta_rule_verifier(const GatedDeltaRuleArgs& args) const override {
-    return verify_call(args);
-  }
-  RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args) override {
-    return run(args, accept());
-  }
-  RecurrenceResult chunk_gated_delta_rule_accepted(const GatedDeltaRuleArgs& args, const Verdict& accepted) {
-    return run(args, accepted);
-  }
-};
-FLA_REGISTER_BACKEND(gated_delta_rule, flash_gdn, FlashGdn);
-
-class FlashDeltaNet final : public Flash<DeltaRuleBackend> {
- public:
-  BackendInfo info() const override { return flash_gdn(); }
-  Verdict chunk_delta_rule_verifier(const DeltaRuleArgs& args) const override { return verify_call(args); }
-  RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args) override { return run(args, accept()); }
-  RecurrenceResult chunk_delta_rule_accepted(const DeltaRuleArgs& args, const Verdict& accepted) {
-    return run(args, accepted);
-  }
-};
-FLA_REGISTER_BACKEND(delta_rule, flash_gdn, FlashDeltaNet);
+FLA_FLASH(gated_delta_rule, GatedDeltaRule, kGdn);
+FLA_REGISTER_BACKEND(gated_delta_rule, flash_gdn, FlashGatedDeltaRule);
+FLA_FLASH(delta_rule, DeltaRule, kGdn);
+FLA_REGISTER_BACKEND(delta_rule, flash_gdn, FlashDeltaRule);
+FLA_FLASH(gla, Gla, kGla);
+FLA_REGISTER_BACKEND(gla, flash_gla, FlashGla);
+FLA_FLASH(simple_gla, SimpleGla, kSimpleGla);
+FLA_REGISTER_BACKEND(simple_gla, flash_simple_gla, FlashSimpleGla);
+FLA_FLASH(retention, Retention, kSimpleGla);
+FLA_REGISTER_BACKEND(retention, flash_simple_gla, FlashRetention);
+FLA_FLASH(lightning_attn, LightningAttn, kSimpleGla);
+FLA_REGISTER_BACKEND(lightning_attn, flash_simple_gla, FlashLightningAttn);
+FLA_FLASH(linear_attn, LinearAttn, kSimpleGla);
+FLA_REGISTER_BACKEND(linear_attn, flash_simple_gla, FlashLinearAttn);
 
 }  // namespace
 }  // namespace fla::flash_kda

@@ -7,10 +7,10 @@
 ///
 /// An *item* is one value head of one sequence: its chunks form a chain of states. Items are dealt to
 /// `streams`, round by round: item i is in round i / streams of stream i % streams. A stream is what one CTA
-/// of the state kernel works through. A *task* is one chunk of one item; tasks are numbered so that all
-/// streams advance together: chunk 0 of a round's items, chunk 1, …. With variable length the sequences are
-/// sorted by length, the longest first; the items of a round that still have a chunk c are then the first
-/// ones, a *slice* of the tasks without holes.
+/// of the state kernel works through, or one for each half of V. A *task* is one chunk of one item; tasks are
+/// numbered so that all streams advance together: chunk 0 of a round's items, chunk 1, …. With variable
+/// length the sequences are sorted by length, the longest first; the items of a round that still have a chunk
+/// c are then the first ones, a *slice* of the tasks without holes.
 namespace fla::flash_kda {
 
 using cuda::Gate;
@@ -69,8 +69,8 @@ struct Schedule {
 
   // How packets pass from prep to state. Kept: all packets in order of their tasks. Passed: `depth` places a
   // stream, used in turn, while both run: ready[stream * depth + place] is 1 + the number (of the stream's
-  // chunks) of the packet there, taken[stream] how many packets have been read. claim is the next task that
-  // nobody has.
+  // chunks) of the packet there, taken[state block] how many packets have been read. claim is the next task
+  // that nobody has.
   std::uint8_t* packets = nullptr;
   std::int32_t depth = 0;  ///< 0: kept
   std::uint32_t* ready = nullptr;
@@ -99,13 +99,14 @@ struct Window {
 
 struct Params {
   TensorMap q, k, g, v, o;
-  TensorMap first_state, last_state;               ///< boxes of 128 rows x 32 columns of a head's state
+  TensorMap first_state, last_state;               ///< boxes of 64 rows x 32 columns of a head's state
   bool first_by_tma = false, last_by_tma = false;  ///< where strides allow it
   RecurrenceCall call;
   Window windows[2];  ///< of queries, of keys, as they come
   Schedule schedule;
   Segments segments;
-  std::int32_t state_blocks = 0;  ///< CTAs that run chains, one a stream; the others prepare
+  std::int32_t state_blocks = 0;  ///< CTAs that run chains, one or two a stream; the others prepare
+  bool split = false;             ///< two a stream: each has half of V. First all of the first half
   bool gate_f32 = false;          ///< g is f32, read without TMA
   bool bias_rows =
       false;  ///< dt_bias is there and f32, a head's channels side by side from a multiple of 16 bytes on

@@ -192,7 +192,7 @@ FLA_DEVICE void plan(const PlanParams& p, Smem smem) {
 #pragma unroll 1
     for (std::int32_t i = at; i < s.streams * s.depth; i += step) s.ready[i * kReadyApart] = 0;
 #pragma unroll 1
-    for (std::int32_t i = at; i < s.streams; i += step) s.taken[i * kTakenApart] = 0;
+    for (std::int32_t i = at; i < 2 * s.streams; i += step) s.taken[i * kTakenApart] = 0;
     if (at == 0) *s.claim = p.claimed;
     if (at < 2) s.parts[at * kPartsApart] = 0;
   }

@@ -2,6 +2,7 @@
 
 #include "backends/flash_kda/prep/role_carry.cuh"
 #include "backends/flash_kda/prep/role_fold.cuh"
+#include "backends/flash_kda/prep/role_pair.cuh"
 #include "backends/flash_kda/prep/role_scale.cuh"
 
 /// Prep: the operators of a chunk of one head, as a packet. Notation: layout.cuh, with q times 16 scale, so
@@ -14,7 +15,7 @@
 ///
 /// In prep/: shared and votes; a file a step: inputs (1), measure (2), odd (2 again), copies (3), exact (3
 /// and 4), pairs (4), solve (5), fold (6); and the roles, which call them: role_scale, role_fold, role_carry
-/// (7).
+/// (7). The additive rule has no steps 5 and 6: its M goes into the packet at once (role_pair).
 ///
 ///   step         who                                       from -> to (shared memory unless said)
 ///   1  loads     threads of the folding warps: TMA         g -> g; of blocks of 32 tokens
@@ -62,7 +63,7 @@ namespace fla::flash_kda {
 
 /// All of prep: a CTA of 640 threads takes tasks `worker`, worker + workers, … or, beside the state, the next
 /// one that nobody has.
-template <Half16 type, GateKind kind>
+template <Half16 type, GateKind kind, Rule rule>
 FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t worker,
                      std::int32_t workers) {
   if (tid == 0) {
@@ -91,18 +92,25 @@ FLA_DEVICE void prep(const Params& p, Smem smem, std::uint32_t tid, std::int32_t
   const std::uint32_t warp = uniform(tid >> 5), lane = kept(tid & 31);
   if (warp < 8) {
     registers_up<112>();
-    if (kind == GateKind::channel && p.call.gate == Gate::bounded)
-      prep_scale<type, kind, Gate::bounded>(p, smem, tid, worker);
-    else if (kind == GateKind::channel && p.call.gate == Gate::softplus)
-      prep_scale<type, kind, Gate::softplus>(p, smem, tid, worker);
-    else
-      prep_scale<type, kind, Gate::given>(p, smem, tid, worker);
+    if constexpr (kind == GateKind::channel && rule == Rule::delta) {
+      if (p.call.gate == Gate::bounded)
+        prep_scale<type, kind, rule, Gate::bounded>(p, smem, tid, worker);
+      else if (p.call.gate == Gate::softplus)
+        prep_scale<type, kind, rule, Gate::softplus>(p, smem, tid, worker);
+      else
+        prep_scale<type, kind, rule, Gate::given>(p, smem, tid, worker);
+    } else {
+      prep_scale<type, kind, rule, Gate::given>(p, smem, tid, worker);
+    }
   } else if (warp < 16) {
     registers_up<112>();
-    prep_fold<type, kind>(p, smem, warp - 8, lane, worker, workers);
+    if constexpr (rule == Rule::delta)
+      prep_fold<type, kind>(p, smem, warp - 8, lane, worker, workers);
+    else
+      prep_pair<type, kind>(p, smem, warp - 8, lane, worker, workers);
   } else {
     registers_down<24>();
-    if (warp == 16) prep_carry(p, smem, lane);
+    if (warp == 16) prep_carry<rule>(p, smem, lane);
   }
 }
 

@@ -353,6 +353,8 @@ FLA_DEVICE float bits_f32(std::uint32_t x) { return __uint_as_float(x); }
 FLA_DEVICE std::uint32_t f32_bits(float x) { return __float_as_uint(x); }
 /// The larger one; of a number and NaN the number.
 FLA_DEVICE float max_of(float a, float b) { return fmaxf(a, b); }
+/// x *= y, in this place: the compiler does not put it off.
+FLA_DEVICE void multiply_here(float& x, float y) { asm volatile("mul.f32 %0, %0, %1;" : "+f"(x) : "f"(y)); }
 /// Two 16-bit numbers, the first one in the low half. f16 clamps to its largest finite value; NaN stays NaN.
 FLA_DEVICE std::uint32_t pack_f16(float lo, float hi) {
   std::uint32_t r;

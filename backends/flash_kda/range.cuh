@@ -22,11 +22,16 @@
 /// of 2 or more gives zeros for all its factors. A warp whose chunk is not plain leaves the loop after the
 /// products and adds what they lack by mma: those factors, and what f16 rounds off small ones.
 ///
+/// The additive rule has Y = V, and B times 16, so that Y^T / 16 is what both products take; keys may be of
+/// norm 32, v_i is multiplied by 2^e_k(i), and there are no betas.
+///
 /// S is looked at where an item begins, every 10 chunks, and after every chunk that was not plain. That is
 /// enough: a look passes elements of S / 16 below 2^6, so that a column's norm is below 725. A plain chunk
 /// has keys of norm 1.05, beta up to 2.1 and |Y / 16| below 2, so that each of its 64 tokens adds at
 /// most 4.41 to the norm: 2830 in 10 chunks. The norm stays below 3555, and |V| <= 16 (1.05 * 3555 + 2) below
-/// f16's 65504. Prep marks chunks with longer keys, larger betas or gates above 0.
+/// f16's 65504. With the additive rule a look passes elements below 2^13, and a plain chunk adds at most 64 *
+/// 32 * 2 to each: the state stays below 49152. Prep marks chunks with longer keys, larger betas or gates
+/// above 0.
 ///
 /// What is not finite. A NaN or Inf in k, beta or a gate at token t: prep takes the chunk as if it ended
 /// before t, and stores NaN for Q^ from t on and for gamma, so that o from t on, and the state, are NaN. In
@@ -44,14 +49,18 @@ inline constexpr std::uint32_t kInfinity = 0x7f800000;  ///< bits of an f32
 inline constexpr float kNaN = __builtin_nanf("");
 inline constexpr float kWeakestBeta = 0x1p-10f;  ///< of one token of the chunk
 inline constexpr float kStrongestBeta = 2.1f;
-inline constexpr float kWeakestDecay = 1.0001f;                            ///< of 8 tokens
-inline constexpr float kSmallestState = 0x1p-12f, kLargestState = 0x1p6f;  ///< of S / 16
-inline constexpr std::int32_t kLookEvery = 10;                             ///< chunks
+inline constexpr float kWeakestDecay = 1.0001f;    ///< of 8 tokens
+inline constexpr float kWeakestLog = 0x1p-16f;     ///< of one token, base 2
+inline constexpr float kSmallestState = 0x1p-12f;  ///< of S / 16
+inline constexpr std::int32_t kLookEvery = 10;     ///< chunks
 /// Bits of the exponents of f16 pairs, or-ed: one of them is 2 or larger; one is 2^-11 or larger.
 inline constexpr std::uint32_t kLargeFactors = 0x40004000, kFactors = 0x30003000;
 FLA_DEVICE bool are_plain(std::uint32_t bits) {
   return (bits & kLargeFactors) == 0 && (bits & kFactors) != 0;
 }
+/// The largest state / 16 that products are sure to leave in f16's range until the next look.
+template <Rule rule>
+inline constexpr float kLargestState = rule == Rule::delta ? 0x1p6f : 0x1p13f;
 
 // ---- Powers of two
 
@@ -114,11 +123,21 @@ FLA_DEVICE std::uint32_t bits_of(const std::uint32_t (&a)[count]) {
   for (int i = 0; i < count; ++i) bits |= a[i];
   return bits_of_all(bits);
 }
+/// Whether a warp's part of a state needs no closer look: most do not.
+template <Rule rule>
+FLA_DEVICE bool is_plain_state(const std::uint32_t (&a)[32]) {
+  if constexpr (rule == Rule::delta) return are_plain(bits_of(a));
+  std::uint32_t bits = 0, large = 0;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) bits |= a[i], large |= a[i] & a[i] << 1 & a[i] << 2;  // 2^13 or more
+  return (bits_of_all(large) & 0x40004000) == 0 && (bits_of_all(bits) & 0x70007000) != 0;
+}
 /// Looks at a state before it is multiplied, and takes another gauge for it where f16 does not hold it.
+template <Rule rule>
 FLA_DEVICE void settle(float (&s)[64], std::int32_t& gauge) {
   std::uint32_t a[32];
   pack_state(s, a);  // half as many numbers
-  if (are_plain(bits_of(a))) return;
+  if (is_plain_state<rule>(a)) return;
   rarely();
   Held<float, 64> held;
   held.take(s);
@@ -132,7 +151,8 @@ FLA_DEVICE void settle(float (&s)[64], std::int32_t& gauge) {
   }
   const std::uint32_t bits = largest(f32_bits(most));
   lost = any(lost);
-  if (!lost && (bits == 0 || (bits >= f32_bits(kSmallestState) && bits < f32_bits(kLargestState)))) return;
+  if (!lost && (bits == 0 || (bits >= f32_bits(kSmallestState) && bits < f32_bits(kLargestState<rule>))))
+    return;
   const std::int32_t change = change_of_gauge(bits, lost, gauge);
   const float factor = power(change);
 #pragma unroll 16
@@ -202,22 +222,23 @@ struct OddValues {
 /// Of a chunk that is not plain, nothing being on its way: Y^T / 16 times 2^(gauge - e_b), to be multiplied.
 /// Takes another gauge first: the largest factor gets close to f16's end, so that what is far smaller keeps
 /// its bits; 0 again where the chunk could be plain. Returns by how much it changes. `added`: the products
-/// have what f16 holds of the thread's factors, and the rest of these is wanted.
-template <Half16 type>
+/// have what f16 holds of the thread's factors, and the rest of these is wanted. y: of the delta rule alone.
+template <Rule rule, Half16 type>
 FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const float (&y)[32], std::int32_t gauge,
                               bool added, std::uint32_t (&ya)[16]) {
   const bool scaled = values.scaled();
-  const float unit = scaled ? values.unit() : 1;
+  const float unit = scaled && rule == Rule::delta ? values.unit() : 1;
+  const auto product = [&](int i, float factor) { return rule == Rule::delta ? y[i] * factor : 0.0f; };
   const auto size = [](float x) { return is_finite(x) ? bits_f32(magnitude_bits(x)) : 0; };
-  const auto less = [](float value, float product) {
-    return is_finite(value) ? fma_of(value, 0.0625f, -product) : kNaN;
+  const auto less = [](float value, float by) {
+    return is_finite(value) ? fma_of(value, 0.0625f, -by) : kNaN;
   };
   float most_v = 0, most_y = 0;
   values([&](int i, F2 x) {
     const float left = x.x * power(gauge), right = x.y * power(gauge);
     most_v = max_of(most_v, max_of(size(left), size(right)));
-    most_y =
-        max_of(most_y, max_of(size(less(left, y[2 * i] * unit)), size(less(right, y[2 * i + 1] * unit))));
+    most_y = max_of(
+        most_y, max_of(size(less(left, product(2 * i, unit))), size(less(right, product(2 * i + 1, unit)))));
   });
   const std::uint32_t v_bits = largest(f32_bits(most_v)), y_bits = largest(f32_bits(most_y));
   const std::int32_t of_v = exponent_of(v_bits), of_y = exponent_of(y_bits), most = of_v > of_y ? of_v : of_y;
@@ -229,9 +250,11 @@ FLA_DEVICE std::int32_t odd_y(const OddValues<type>& values, const float (&y)[32
     change = clamped(clamped(gauge + 13 - most) - gauge);
   values([&](int i, F2 x) {
     const float factor = power(gauge + change), of_products = unit * power(change);
-    const F2 there = added ? unpack_f16(pack_f16(less(x.x, y[2 * i]), less(x.y, y[2 * i + 1]))) : F2{0, 0};
-    ya[i] = pack_f16(less(x.x * factor, y[2 * i] * of_products) - there.x * power(change),
-                     less(x.y * factor, y[2 * i + 1] * of_products) - there.y * power(change));
+    const F2 there =
+        added ? unpack_f16(pack_f16(less(x.x, product(2 * i, 1)), less(x.y, product(2 * i + 1, 1))))
+              : F2{0, 0};
+    ya[i] = pack_f16(less(x.x * factor, product(2 * i, of_products)) - there.x * power(change),
+                     less(x.y * factor, product(2 * i + 1, of_products)) - there.y * power(change));
   });
   return change;
 }
@@ -245,6 +268,16 @@ FLA_DEVICE void odd_v(const OddValues<type>& values, std::int32_t gauge, bool ad
     };
     v[i] = pack_f16(scaled(x.x, there.x), scaled(x.y, there.y));
   });
+}
+
+/// Of f16 pairs 0 for what is no number.
+template <int count>
+FLA_DEVICE void zero_lost(std::uint32_t (&a)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const F2 x = unpack_f16(a[i]);
+    a[i] = pack_f16(is_finite(x.x) ? x.x : 0, is_finite(x.y) ? x.y : 0);
+  }
 }
 
 /// B of add_products, 16 x 16 from k on and from n on, in tiles with rows k, a half of n each.

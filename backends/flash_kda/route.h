@@ -19,13 +19,25 @@ struct Costs {
   double prep_alone = 4.35;    ///< the same with all packets to memory
   double state = 1.3;          ///< of one chunk of a chain
   double state_beside = 1.36;  ///< the same while prep runs beside it
+  double split = 0.76;         ///< how much of that where two CTAs share a chain
   double start = 5.0;          ///< of a chain: its first state, the first packet
   double start_beside = 4.4;   ///< the same while prep runs beside it
   double part = 0.88;          ///< of one chunk of a segment by itself
-  double combine = 0.35;       ///< of one segment
+  double combine = 0.35;       ///< of one segment, where most of them forget what was before them
   double launch = 1.5;         ///< of one more kernel
   double traffic = 0.0217;     ///< of one packet with V and O through memory, all SMs at it
 };
+inline Costs costs_of(Rule rule) {
+  if (rule == Rule::delta) return {};
+  return {.prep = 2.7,
+          .prep_alone = 3.3,
+          .state = 1.05,
+          .state_beside = 1.12,
+          .split = 0.75,
+          .part = 0.5,
+          .combine = 0.1,
+          .traffic = 0.0178};
+}
 
 inline std::int32_t ceil_div(std::int64_t a, std::int64_t b) {
   return static_cast<std::int32_t>((a + b - 1) / b);
@@ -77,51 +89,61 @@ inline constexpr std::int32_t kWorthALook = 8;
 /// state where it can, and packets come back from memory (README.md).
 inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(350 / streams, 5, 32); }
 
-inline Route cheapest_route(const RecurrenceCall& call, int processors, bool deterministic,
-                            const Costs& costs = {}) {
+inline Route cheapest_route(const RecurrenceCall& call, int processors, bool deterministic) {
+  const Costs costs = costs_of(call.rule);
   const std::int32_t items = items_of(call);
   if (items == 0) return {};
   const double chunks =
       std::max<double>(1, planned(call) ? call.T / double(kChunk) / call.N + 0.5 : ceil_div(call.T, kChunk));
   const double tasks = chunks * items, prep = tasks * costs.prep_alone / processors + costs.start;
-  Route best{.streams = items, .depth = 0, .prep_blocks = processors};
-  double least = prep + std::max(ceil_div(items, processors) * (chunks * costs.state + costs.start),
-                                 tasks * costs.traffic);
-  for (std::int32_t streams = std::min(items, processors - 1); streams > 0; --streams) {
-    const std::int32_t others = processors - streams, rest = items % streams;
-    const auto round = [&](std::int32_t active) {
-      return active == 0 ? 0.0
-                         : std::max(active * chunks * costs.prep / others,
-                                    chunks * costs.state_beside + costs.start_beside);
-    };
-    const double time = costs.launch + 2.5 * costs.start + (items / streams) * round(streams) + round(rest);
-    if (time <= least) {  // of equals the one with the fewest streams
-      least = time;
-      best = {.streams = streams, .depth = depth_of(streams), .prep_blocks = others};
+  Route best{};
+  double least = std::numeric_limits<double>::infinity();
+  const auto offer = [&](double time, const Route& route) {
+    if (time < least) least = time, best = route;
+  };
+  for (const std::int32_t shares : {1, 2}) {
+    if (shares == 2 && call.V <= kChunk) break;
+    const double part = shares == 2 || call.V <= kChunk ? costs.split : 1,
+                 traffic = costs.traffic * (shares == 2 ? 1.75 : 1);
+    const auto chain_of = [&](double state, double length) { return length * state * part; };
+    offer(prep + costs.start + costs.launch +
+              std::max(ceil_div(std::int64_t(items) * shares, processors) *
+                           (chain_of(costs.state, chunks) + costs.start),
+                       tasks * traffic),
+          {.streams = items, .depth = 0, .prep_blocks = processors, .shares = shares});
+    // Of equals the one with the fewest streams.
+    for (std::int32_t streams = 1; streams <= std::min(items, (processors - 1) / shares); ++streams) {
+      const std::int32_t others = processors - streams * shares, rest = items % streams;
+      const auto round = [&](std::int32_t active) {
+        return active == 0 ? 0.0
+                           : std::max(active * chunks * costs.prep / others,
+                                      chain_of(costs.state_beside, chunks) + costs.start_beside);
+      };
+      offer(costs.launch + 2.5 * costs.start + (items / streams) * round(streams) + round(rest),
+            {.streams = streams, .depth = depth_of(streams), .prep_blocks = others, .shares = shares});
     }
-  }
-  if (!deterministic && (!planned(call) || call.N == 1)) {
+    if (deterministic || (planned(call) && call.N > 1)) continue;
     for (std::int32_t segments = 2; segments <= 64 && segments <= chunks / 4; ++segments) {
       const double length = ceil_div(static_cast<std::int64_t>(chunks), segments);
       const double parts = std::max(ceil_div(std::int64_t(items) * (2 * segments - 3), processors) *
                                         (length * costs.part + costs.start),
                                     tasks * 1.1 * costs.traffic);
-      const double state =
-          std::max(ceil_div(std::int64_t(items) * segments, processors) * length * costs.state,
-                   tasks * costs.traffic) +
-          2 * costs.start;
-      const double time = prep + parts + (segments - 2) * costs.combine + state + 3 * costs.launch;
-      if (time < least) {
-        least = time;
-        best = {.streams = items, .depth = 0, .prep_blocks = processors, .segments = segments};
-      }
+      // Segments that are too short for a look all need the state before them.
+      const double combine = costs.combine * (length < kWorthALook ? 4 : 1);
+      const double state = std::max(ceil_div(std::int64_t(items) * segments * shares, processors) *
+                                        chain_of(costs.state, length),
+                                    tasks * traffic) +
+                           2 * costs.start;
+      offer(
+          prep + parts + (segments - 2) * combine + state + 3 * costs.launch,
+          {.streams = items, .depth = 0, .prep_blocks = processors, .segments = segments, .shares = shares});
     }
   }
   return best;
 }
 
-/// Which squares of norms are ordinary: of keys from 2^-6 to 1.1, of queries with 16 scale from 2^-8 to 2^16,
-/// after they have been normalized, where they are.
+/// Which squares of norms are ordinary: of keys from 2^-6 to 1.1 (additive: 2^10), of queries with 16 scale
+/// from 2^-8 to 2^16, after they have been normalized, where they are.
 inline Window window_of(const RecurrenceCall& call, bool queries) {
   const double factor = queries ? 256.0 * call.scale * call.scale : 1;
   const auto given = [&](double square) {  // what the square of a norm is that becomes this one
@@ -129,7 +151,8 @@ inline Window window_of(const RecurrenceCall& call, bool queries) {
     const double rest = factor - square;  // factor x / (x + 1e-6) = square
     return rest > 0 ? static_cast<float>(1e-6 * square / rest) : std::numeric_limits<float>::max();
   };
-  return queries ? Window{given(0x1p-8), given(0x1p16)} : Window{given(0x1p-6), given(1.1)};
+  const double longest = call.rule == Rule::delta ? 1.1 : 0x1p10;
+  return queries ? Window{given(0x1p-8), given(0x1p16)} : Window{given(0x1p-6), given(longest)};
 }
 
 /// Cuts a workspace into its parts; without memory it only counts.
@@ -181,7 +204,7 @@ inline Workspace workspace_of(const RecurrenceCall& call, const Route& route, vo
   s.by_streams = Divisor(s.streams);
   if (route.depth) {
     s.ready = carver.take<std::uint32_t>(std::size_t(s.streams) * s.depth * kReadyApart);
-    s.taken = carver.take<std::uint32_t>(std::size_t(s.streams) * kTakenApart);
+    s.taken = carver.take<std::uint32_t>(std::size_t(s.streams) * 2 * kTakenApart);
     s.claim = carver.take<std::uint32_t>(1);
     s.parts = carver.take<std::uint32_t>(2 * kPartsApart);
   }

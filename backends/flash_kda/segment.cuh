@@ -16,20 +16,22 @@
 ///     (diag(gamma) - K^r^T K~) S,     at most |gamma| + sum_i |K^r_i| |K~_i| times as large as S
 ///
 /// by norms, and these factors multiply. They are the operators that state applies, so that nothing is
-/// assumed of gates and keys. Below 2^-24 the past counts for less than the state's own rounding. A past that
-/// is not finite is forgotten as well. Meanwhile the segment is worked on as if its past counted.
+/// assumed of gates and keys. With the additive rule it leaves diag(gamma) S: P has nothing else. Below 2^-24
+/// the past counts for less than the state's own rounding. A past that is not finite is forgotten as well.
+/// Meanwhile the segment is worked on as if its past counted.
 ///
 ///   part      warpgroup 0, a thread: K~, K^r, gamma, V -> three stages
 ///             a warp: the last chunks, one by one -> look -> how many of them count alone
 ///             warpgroups 1, 2: 64 rows of S^T each, in registers; at the end R -> its image (registers as
-///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions
+///             they are, f32), or P -> shared memory as wgmma's B (f16) -> transitions; of the additive rule
+///             P's diagonal (f32)
 namespace fla::flash_kda {
 
 struct Part {
   static constexpr std::uint32_t threads = 384;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t kt = 0, kr = 2 * kTile, v = 4 * kTile, gamma = 6 * kTile,
-                                 odd = gamma + State::odd - State::gamma, stage = gamma + 1024;
+                                 odd = gamma + Packet::odd - Packet::gamma, stage = gamma + 1024;
   static constexpr std::uint32_t look = stages * stage;  // as a stage; V of the last chunk alone
   static constexpr std::uint32_t transition = look;      // [2 halves][128 rows][128 bytes], in its place
   static constexpr std::uint32_t bars = look + stage;
@@ -56,7 +58,14 @@ struct Seen {
 };
 
 /// What a chunk leaves of a state at most, by norms: a warp, two tokens a lane.
+template <Rule rule>
 FLA_DEVICE float most_left(Smem stage, std::uint32_t lane, std::uint32_t K) {
+  if constexpr (rule == Rule::additive) {
+    float most = 0;
+    for (std::uint32_t channel = lane; channel < K; channel += 32)
+      most = max_of(most, load_f32(stage + Part::gamma + 4 * channel));
+    return bits_f32(largest(f32_bits(most)));
+  }
   constexpr std::uint32_t kTokens[2] = {0, 32 * kTileRow}, kOperators[2] = {Part::kt, Part::kr};
   float squares[2][2] = {};  // of a token's K~ and K^r
 #pragma unroll 1
@@ -114,14 +123,17 @@ struct PartJob {
   }
 };
 
+template <Rule rule>
 FLA_DEVICE void part_load(const Params& p, const PartJob& job, std::int32_t c, bool with_values, Smem stage,
                           Smem bar) {
+  constexpr bool delta = rule == Rule::delta;
+  const bool with_keys = delta || with_values;  // the additive rule's P is made of gamma alone
   const std::uint8_t* const from =
       p.schedule.packets + packet_of(p.schedule, job.segment.item, c, 0) * Packet::bytes;
-  mbar_expect(bar, (with_values ? 6 : 4) * kTile + State::tail);
-  bulk_load(stage + Part::kt, from + Packet::kt, 2 * kTile, bar);
-  bulk_load(stage + Part::kr, from + Packet::kr, 2 * kTile, bar);
-  bulk_load(stage + Part::gamma, from + Packet::gamma, State::tail, bar);
+  mbar_expect(bar, ((delta ? 2 : 0) + (with_keys ? 2 : 0) + (with_values ? 2 : 0)) * kTile + Packet::tail);
+  if constexpr (delta) bulk_load(stage + Part::kt, from + Packet::kt, 2 * kTile, bar);
+  if (with_keys) bulk_load(stage + Part::kr, from + Packet::kr, 2 * kTile, bar);
+  bulk_load(stage + Part::gamma, from + Packet::gamma, Packet::tail, bar);
   if (!with_values) return;
   for (int h = 0; h < 2; ++h)
     tma_load(stage + Part::v + h * kTile, &p.v, bar, 64 * h, job.item.head, job.item.begin + c * kChunk,
@@ -129,16 +141,18 @@ FLA_DEVICE void part_load(const Params& p, const PartJob& job, std::int32_t c, b
 }
 
 /// A thread.
+template <Rule rule>
 FLA_DEVICE void part_loads(const Params& p, const PartJob& job, Smem smem) {
   Patience patience;
   const std::int32_t last = job.segment.last;
-  if (job.may_forget) part_load(p, job, last - 1, job.values, smem + Part::look, smem + Part::looked_at);
+  if (job.may_forget)
+    part_load<rule>(p, job, last - 1, job.values, smem + Part::look, smem + Part::looked_at);
   Turn<Part::stages> turn;
   std::int32_t c = job.segment.first, loads = 0;
   const auto load_next = [&] {
     if (loads++ >= std::int32_t(Part::stages))
       mbar_wait(smem + Part::empty + 8 * turn.at, turn.phase ^ 1, patience);
-    part_load(p, job, c++, job.values, smem + turn.at * Part::stage, smem + Part::full + 8 * turn.at);
+    part_load<rule>(p, job, c++, job.values, smem + turn.at * Part::stage, smem + Part::full + 8 * turn.at);
     turn.next();
   };
   while (c < job.unsure) load_next();
@@ -150,6 +164,7 @@ FLA_DEVICE void part_loads(const Params& p, const PartJob& job, Smem smem) {
 }
 
 /// A warp.
+template <Rule rule>
 FLA_DEVICE void part_looks(const Params& p, const PartJob& job, Smem smem, std::uint32_t lane) {
   Patience patience;
   const Smem look = smem + Part::look, looked_at = smem + Part::looked_at;
@@ -157,10 +172,10 @@ FLA_DEVICE void part_looks(const Params& p, const PartJob& job, Smem smem, std::
   float left = 1;
   std::int32_t looks = 0;
   do {
-    if (looks > 0 && lane == 0) part_load(p, job, segment.last - 1 - looks, false, look, looked_at);
+    if (looks > 0 && lane == 0) part_load<rule>(p, job, segment.last - 1 - looks, false, look, looked_at);
     mbar_wait(looked_at, looks & 1, patience);
     // Of a chunk that is odd K~ and K^r are not all.
-    left *= load_u32(look + Part::odd) != 0 ? kNaN : most_left(look, lane, p.call.K);
+    left *= load_u32(look + Part::odd) != 0 ? kNaN : most_left<rule>(look, lane, p.call.K);
     warp_sync();
   } while (++looks < kMostLooks && segment.last - looks > segment.first && left >= 0x1p-24f &&
            left < 0x1p-6f);
@@ -171,9 +186,10 @@ FLA_DEVICE void part_looks(const Params& p, const PartJob& job, Smem smem, std::
 }
 
 /// A warpgroup.
-template <Half16 type>
+template <Half16 type, Rule rule>
 FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::uint32_t wg, std::uint32_t w4,
                            std::uint32_t lane) {
+  constexpr bool delta = rule == Rule::delta;
   Patience patience;
   const Smem full = smem + Part::full, empty = smem + Part::empty, look = smem + Part::look,
              looked_at = smem + Part::looked_at, told = smem + Part::told;
@@ -210,7 +226,7 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
   for (bool sure = !job.may_forget;; sure = true, end = segment.last) {
     while (c < end) {
       if (c >= next_look) {
-        if (values) settle(s, gauge);
+        if (values) settle<rule>(s, gauge);
         next_look = c + (gauge != 0 ? 1 : kLookEvery);
       }
       const std::int32_t last = next_look < end ? next_look : end;
@@ -224,16 +240,22 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
         std::uint32_t a[32], v[16], ya[16];
         F2 gamma[16];
         load_gamma(stage + Part::gamma, t, gamma);
-        pack_state(s, a);
+        if constexpr (delta) pack_state(s, a);
         decay(s, gamma);
+        if (!delta && !values) {
+          leave(c);
+          continue;
+        }
         float y[32];
-        const std::uint64_t kt = k_major(stage + Part::kt);
-        keep(a);
-        keep(s);
-        wgmma_fence();
+        if constexpr (delta) {
+          const std::uint64_t kt = k_major(stage + Part::kt);
+          keep(a);
+          keep(s);
+          wgmma_fence();
 #pragma unroll
-        for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
-        wgmma_commit();
+          for (int kk = 0; kk < 8; ++kk) wgmma_rs<64, 1, 0>(y, a + 4 * kk, kt + k_step(kk), kk > 0);
+          wgmma_commit();
+        }
         // What is not looked at: padding, which is zero, and P.
         std::uint32_t bits = !values || 64 * wg >= std::uint32_t(p.call.V) ? kFactors : 0;
         const bool known = load_u32(stage + Part::odd) != 0 || gauge != 0;  // not to be plain
@@ -245,12 +267,15 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
 #pragma unroll
           for (int i = 0; i < 16; ++i) v[i] = 0;
         }
-        wgmma_wait<0>();
-        keep(y);
+        if constexpr (delta) {
+          wgmma_wait<0>();
+          keep(y);
+        }
 #pragma unroll
         for (int i = 0; i < 16; ++i) {
           const F2 x = unpack<type>(v[i]);
-          ya[i] = pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]));
+          ya[i] = delta ? pack_f16(fma_of(x.x, 0.0625f, -y[2 * i]), fma_of(x.y, 0.0625f, -y[2 * i + 1]))
+                        : pack_f16(x.x * 0.0625f, x.y * 0.0625f);
           bits |= ya[i];
         }
         added = !known && (bits & kLargeFactors) == 0;
@@ -266,7 +291,8 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
         wgmma_wait<0>();
         keep(s);
         if (!plain) {
-          held_s.take(s), held_y.take(y);
+          held_s.take(s);
+          if constexpr (delta) held_y.take(y);
           break;
         }
         leave(c);
@@ -277,9 +303,9 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
       const OddValues<type> odd_values{stage + Part::v + wg * kTile + fragment, stage + Part::odd, values,
                                        lane};
       std::uint32_t ya[16];
-      float y[32], x[64];
-      held_y.give(y);
-      const std::int32_t change = odd_y(odd_values, y, gauge, added, ya);
+      float y[32] = {}, x[64];
+      if constexpr (delta) held_y.give(y);
+      const std::int32_t change = odd_y<rule>(odd_values, y, gauge, added, ya);
       gauge += change;
       held_s.give(x);
       add_products(x, change, ya, lane, RowsOfK{stage + Part::kr});
@@ -311,6 +337,13 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
   }
   if (values) {
     image_store(image_of(p, segment.item, segment.index + 1, wg), local, s);
+  } else if constexpr (!delta) {
+    auto* const diagonal = reinterpret_cast<float*>(transition_of(p, segment.item, segment.index));
+#pragma unroll
+    for (int i = 0; i < 64; ++i) {
+      const std::uint32_t key = 8 * (i >> 2) + 2 * t + (i & 1);
+      if (row + 8 * ((i >> 1) & 1) == key) diagonal[key] = 16 * s[i];
+    }
   } else {
     barrier(Barrier::chains, 256);  // nobody reads the last chunk
     const Smem tile = smem + Part::transition + wg * 2 * kTile;
@@ -330,7 +363,7 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
   }
 }
 
-template <Half16 type>
+template <Half16 type, Rule rule>
 FLA_DEVICE void part(const Params& p, Smem smem) {
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), lane = tid & 31;
   let_next_kernel_come();
@@ -349,19 +382,19 @@ FLA_DEVICE void part(const Params& p, Smem smem) {
   const PartJob job(p);
   if (warp < 4) {
     registers_down<40>();
-    if (tid == 0 && job.needed) part_loads(p, job, smem);
-    if (warp == 1 && job.may_forget) part_looks(p, job, smem, lane);
+    if (tid == 0 && job.needed) part_loads<rule>(p, job, smem);
+    if (warp == 1 && job.may_forget) part_looks<rule>(p, job, smem, lane);
   } else {
     registers_up<224>();
-    if (job.needed) part_chain<type>(p, job, smem, (warp >> 2) - 1, warp & 3, lane);
+    if (job.needed) part_chain<type, rule>(p, job, smem, (warp >> 2) - 1, warp & 3, lane);
   }
 }
 
 #ifdef __CUDACC__
-template <Half16 type>
+template <Half16 type, Rule rule>
 __global__ void __launch_bounds__(Part::threads, 1) part_kernel(const __grid_constant__ Params p) {
   extern __shared__ std::uint8_t shared[];
-  part<type>(p, (static_cast<Smem>(__cvta_generic_to_shared(shared)) + 1023) & ~1023u);
+  part<type, rule>(p, (static_cast<Smem>(__cvta_generic_to_shared(shared)) + 1023) & ~1023u);
 }
 #endif
 

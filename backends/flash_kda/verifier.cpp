@@ -62,6 +62,7 @@ Verdict verify_sizes(const recurrence::Arguments& args) {
 Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
   FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
+  FLA_REFUSE_IF(args.normalize, "requires outputs that are not normalized");
   FLA_VERIFY(verify_sizes(args));
   FLA_VERIFY(verify_dtypes(args));
   FLA_REFUSE_IF(args.use_gate_in_kernel && args.lower_bound && *args.lower_bound > kWeakestBound,

@@ -169,6 +169,27 @@ class Placed {
   KdaResult result_;
 };
 
+using Body = void (*)(const flash_kda::Params&, flash_kda::Smem);
+template <Half16 type, Rule rule>
+Body forward_body(GateKind kind) {
+  return kind == GateKind::channel ? flash_kda::forward<type, GateKind::channel, rule>
+                                   : flash_kda::forward<type, GateKind::token, rule>;
+}
+Body forward_body(const RecurrenceCall& call) {
+  if (call.q.dtype == DType::bf16)
+    return call.rule == Rule::delta ? forward_body<Half16::bf16, Rule::delta>(call.gate_kind)
+                                    : forward_body<Half16::bf16, Rule::additive>(call.gate_kind);
+  return call.rule == Rule::delta ? forward_body<Half16::f16, Rule::delta>(call.gate_kind)
+                                  : forward_body<Half16::f16, Rule::additive>(call.gate_kind);
+}
+Body part_body(const RecurrenceCall& call) {
+  if (call.q.dtype == DType::bf16)
+    return call.rule == Rule::delta ? flash_kda::part<Half16::bf16, Rule::delta>
+                                    : flash_kda::part<Half16::bf16, Rule::additive>;
+  return call.rule == Rule::delta ? flash_kda::part<Half16::f16, Rule::delta>
+                                  : flash_kda::part<Half16::f16, Rule::additive>;
+}
+
 /// As the launch function makes them: a box is `tokens` x 64 channels of one head.
 TensorMap map_of(const TensorView& x, std::uint32_t tokens = flash_kda::kChunk) {
   const auto size = [&](int axis) { return static_cast<std::uint64_t>(x.size(axis)); };
@@ -180,7 +201,7 @@ TensorMap map_of(const TensorView& x, std::uint32_t tokens = flash_kda::kChunk) 
                     std::array<std::uint32_t, 4>{64, 1, tokens, 1});
 }
 
-/// A box is 128 rows x 32 columns of a head's state.
+/// A box is 64 rows x 32 columns of a head's state.
 TensorMap map_of(const RecurrenceCall& call, const cuda::States& states) {
   const bool keys = states.key == 1;
   const auto size = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
@@ -190,7 +211,7 @@ TensorMap map_of(const RecurrenceCall& call, const cuda::States& states) {
                  size(states.slots)},
       std::array{4 * size(keys ? states.value : states.key), call.HV > 1 ? 4 * size(states.head) : 256,
                  states.slots > 1 ? 4 * size(states.slot) : 256},
-      std::array<std::uint32_t, 4>{32, 128, 1, 1});
+      std::array<std::uint32_t, 4>{32, 64, 1, 1});
 }
 
 }  // namespace
@@ -203,12 +224,30 @@ void repeat_first_channel(const TensorView& x, std::int64_t channels) {
                 static_cast<std::size_t>(bytes));
 }
 
+cases::Reference reference_of(const Forward& forward, const KdaArgs& args) {
+  if (forward.rule == Rule::delta) return cases::reference_of(args);
+  GlaArgs additive;
+  additive.q = args.q, additive.k = args.k, additive.v = args.v, additive.g = args.g;
+  additive.scale = args.scale;
+  additive.initial_state = args.initial_state, additive.final_state = args.final_state;
+  additive.output_final_state = args.output_final_state, additive.state_v_first = args.state_v_first;
+  additive.cu_seqlens = args.cu_seqlens;
+  additive.state_indices = args.state_indices, additive.state_write_indices = args.state_write_indices;
+  return cases::reference_of(additive);
+}
+
 ForwardResult run(const Forward& forward, const Options& options) {
+  constexpr float kSlope = 0.03f;
   const cases::KdaCase made = cases::make_kda_case(forward.spec);
   if (forward.change) forward.change(made.args);
   if (forward.gates == GateKind::none)
     std::memset(made.args.g.data(), 0,
                 static_cast<std::size_t>(made.args.g.numel()) * size_of(made.args.g.dtype()));
+  if (forward.gates == GateKind::head) {
+    const std::int64_t K = made.args.g.size(3), heads = made.args.g.size(2);
+    for (std::int64_t i = 0; i < made.args.g.numel(); ++i)
+      made.args.g.as<float>()[i] = -kSlope * static_cast<float>(i / K % heads);
+  }
   if (forward.gates == GateKind::token) {
     repeat_first_channel(made.args.g, forward.spec.K);
     repeat_first_channel(made.args.dt_bias, forward.spec.K);
@@ -217,14 +256,17 @@ ForwardResult run(const Forward& forward, const Options& options) {
   const Placed placed(device, forward, made.args);
   const KdaArgs& args = placed.args();
   RecurrenceCall call = placed.call();
-  call.gate_kind = forward.gates;
-  if (forward.gates == GateKind::none) call.g = {};
+  call.gate_kind = forward.gates, call.rule = forward.rule;
+  if (forward.gates == GateKind::none || forward.gates == GateKind::head) call.g = {};
+  if (forward.gates == GateKind::head) call.head_gate = HeadGate::slopes, call.head_slope = kSlope;
+  if (forward.rule == Rule::additive) call.beta = {};
   const std::int32_t items = flash_kda::items_of(call);
 
   const flash_kda::Route route{.streams = forward.streams > 0 ? forward.streams : items,
                                .depth = forward.streams > 0 ? forward.depth : 0,
                                .prep_blocks = forward.prep_blocks,
-                               .segments = forward.segments};
+                               .segments = forward.segments,
+                               .shares = forward.split ? 2 : 1};
   const std::size_t bytes = flash_kda::workspace_of(call, route, nullptr).bytes;
   const auto memory = device.buffer<std::byte>("workspace", (bytes + 255) / 256 * 256);
   std::ranges::fill(memory, std::byte{0x7f});  // NaN as numbers, and as flags raised long ago
@@ -235,6 +277,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   for (int keys = 0; keys < 2; ++keys) params.windows[keys] = flash_kda::window_of(call, keys == 0);
   params.schedule = workspace.schedule;
   params.segments = workspace.segments;
+  params.split = route.shares == 2;
   params.looks = forward.looks;
   params.gate_f32 = args.g.dtype() == DType::f32;
   params.bias_rows = flash_kda::has_rows(call.dt_bias);
@@ -253,7 +296,6 @@ ForwardResult run(const Forward& forward, const Options& options) {
 
   flash_kda::Params states = params;  // of the last kernel
   std::vector<Kernel> kernels;
-  const bool is_bf16 = forward.spec.dtype == DType::bf16;
   const auto add = [&](Kernel kernel) {
     kernel.early = !kernels.empty();
     kernels.push_back(std::move(kernel));
@@ -264,15 +306,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
          .blocks = static_cast<std::uint32_t>(blocks),
          .threads = flash_kda::kThreads,
          .shared_bytes = flash_kda::kSharedBytes,
-         .body =
-             [&given, is_bf16, kind = call.gate_kind](Smem smem) {
-               if (kind != GateKind::channel)
-                 is_bf16 ? flash_kda::forward<Half16::bf16, GateKind::token>(given, smem)
-                         : flash_kda::forward<Half16::f16, GateKind::token>(given, smem);
-               else
-                 is_bf16 ? flash_kda::forward<Half16::bf16, GateKind::channel>(given, smem)
-                         : flash_kda::forward<Half16::f16, GateKind::channel>(given, smem);
-             },
+         .body = [&given, body = forward_body(call)](Smem smem) { body(given, smem); },
          .resident = route.together() ? 0u : 2u});
   };
   if (flash_kda::planned(call) || route.depth > 0)
@@ -282,7 +316,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
          .shared_bytes = flash_kda::kPlanShared,
          .body = [&](Smem smem) { flash_kda::plan(workspace.plan, smem); }});
   if (route.together()) {
-    add_forward("forward", params, route.streams + route.prep_blocks, route.streams);
+    add_forward("forward", params, route.state_blocks() + route.prep_blocks, route.state_blocks());
   } else {
     if (call.T > 0) add_forward("prep", params, route.prep_blocks, 0);
     if (route.segments > 1)
@@ -290,11 +324,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
            .blocks = static_cast<std::uint32_t>(flash_kda::parts_of(items, route.segments)),
            .threads = flash_kda::Part::threads,
            .shared_bytes = flash_kda::Part::bytes,
-           .body =
-               [&](Smem smem) {
-                 is_bf16 ? flash_kda::part<Half16::bf16>(params, smem)
-                         : flash_kda::part<Half16::f16>(params, smem);
-               },
+           .body = [&, body = part_body(call)](Smem smem) { body(params, smem); },
            .resident = 2});
     if (route.segments > 2)
       add({.name = "combine",
@@ -303,7 +333,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
            .shared_bytes = flash_kda::Combine::bytes,
            .body = [&](Smem smem) { flash_kda::combine(params, smem); }});
     states.schedule.streams = route.streams * route.segments;
-    add_forward("state", states, states.schedule.streams, states.schedule.streams);
+    add_forward("state", states, route.state_blocks(), route.state_blocks());
   }
 
   ForwardResult result;
@@ -311,7 +341,7 @@ ForwardResult run(const Forward& forward, const Options& options) {
   result.steps = device.steps();
   const KdaResult outputs = placed.result();
   if (!options.plant && forward.cu_seqlens.empty() && forward.state_indices.empty()) {
-    const cases::Reference reference = cases::reference_of(made.args);
+    const cases::Reference reference = reference_of(forward, made.args);
     result.errors = cases::errors_of(outputs, reference);
     result.is_clean = placed.is_clean(reference);
   }

@@ -22,8 +22,10 @@ struct Forward {
   bool without_initial_state = false;  ///< of a pool: only final_state is given
   bool crooked_states = false;         ///< states begin four bytes after where TMA could take them
   bool keep_packets = false;
-  /// A gate a token: that of the first channel, copied to all channels of the case; none: the case has zeros.
+  /// A gate a token: that of the first channel, copied to all channels of the case; a head: -0.03 times its
+  /// number; none: the case has zeros.
   GateKind gates = GateKind::channel;
+  Rule rule = Rule::delta;                       ///< additive: betas are not looked at
   std::function<void(const KdaArgs&)> change{};  ///< of the case's contents, before it is run and compared
   // Other contents, after which results are not compared with anything:
   std::vector<std::int64_t> cu_seqlens{}, state_indices{}, state_write_indices{};
@@ -32,6 +34,7 @@ struct Forward {
   std::int32_t streams = 0, depth = 0;
   std::int32_t prep_blocks = 1;
   std::int32_t segments = 1;  ///< of every chain, run at once
+  bool split = false;         ///< two CTAs a chain, each with half of V
   bool looks = true;          ///< whether a segment's past counts; or else it does
 };
 
@@ -50,6 +53,9 @@ struct ForwardResult {
 };
 
 ForwardResult run(const Forward& forward, const Options& options = {});
+
+/// By the forward's rule, whichever gates it has.
+cases::Reference reference_of(const Forward& forward, const KdaArgs& args);
 
 /// The first channel of every head in all of them.
 void repeat_first_channel(const TensorView& x, std::int64_t channels);

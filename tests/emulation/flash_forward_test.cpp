@@ -9,10 +9,12 @@
 #include <numeric>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backends/flash_kda/route.h"
+#include "fla/core/half.h"
 
 namespace fla::emulation {
 namespace {
@@ -44,6 +46,19 @@ Forward softplus(std::int64_t T, DataKind data) {
 }
 Forward packed(std::vector<std::int64_t> lengths) {
   Forward forward = inside(0);
+  forward.spec.lengths = std::move(lengths);
+  forward.beyond = 9;
+  return forward;
+}
+/// The additive rule, all of it given.
+Forward additive(std::int64_t T, DataKind data, DType dtype = DType::bf16) {
+  Forward forward = outside(T, data);
+  forward.spec.dtype = dtype;
+  forward.rule = Rule::additive;
+  return forward;
+}
+Forward additive_packed(std::vector<std::int64_t> lengths) {
+  Forward forward = additive(0, DataKind::mixed);
   forward.spec.lengths = std::move(lengths);
   forward.beyond = 9;
   return forward;
@@ -201,8 +216,127 @@ const std::vector<Case>& all_cases() {
                               f.depth = 4;
                               f.prep_blocks = 2;
                             })},
+      {"Split", inside(130)},
+      {"SplitAtOnce", with(packed({64, 30, 0, 190, 5, 80}),
+                           [](Forward& f) {
+                             f.spec.pool = 9;
+                             f.spec.write_indices = true;
+                             f.streams = 2;
+                             f.depth = 3;
+                             f.prep_blocks = 2;
+                           })},
+      {"SplitInPlace", with(inside(140),
+                            [](Forward& f) {
+                              f.spec.H = 3;
+                              f.spec.options.state_v_first = true;
+                              f.in_place = true;
+                              f.streams = 2;
+                              f.depth = 3;
+                            })},
+      {"SplitSegments", with(softplus(300, DataKind::slow), [](Forward& f) { f.segments = 3; })},
+      {"SplitWithStatesThatTmaCannotBring", with(packed({64, 0, 100}),
+                                                 [](Forward& f) {
+                                                   f.crooked_states = true;
+                                                   f.streams = 1;
+                                                   f.depth = 3;
+                                                 })},
+      {"Additive", additive(130, DataKind::random)},
+      {"AdditiveBf16Gates", with(additive(128, DataKind::slow),
+                                 [](Forward& f) {
+                                   f.spec.gate_dtype = DType::bf16;
+                                   f.spec.B = 2;
+                                 })},
+      {"AdditiveF16",
+       with(additive(66, DataKind::mixed, DType::f16),
+            [](Forward& f) {
+              f.spec.H = 2;
+              f.spec.HV = 4;
+              f.fused = true;
+            }),
+       2e-3},
+      {"AdditiveResets", additive(130, DataKind::resets)},
+      {"AdditiveStrong",
+       with(additive(70, DataKind::strong, DType::f16),
+            [](Forward& f) { f.spec.options.state_v_first = true; }),
+       2e-3},
+      {"AdditiveUnscaledKeys", with(additive(200, DataKind::slow),
+                                    [](Forward& f) {
+                                      f.change = [](const KdaArgs& args) {
+                                        for (const TensorView* x : {&args.q, &args.k})
+                                          for (std::int64_t i = 0; i < x->numel(); ++i)
+                                            x->as<bf16>()[i] =
+                                                from_float<bf16>(11 * to_float(x->as<bf16>()[i]));
+                                      };
+                                    })},
+      {"AdditiveSmallHeads", with(additive_packed({70, 0, 130}),
+                                  [](Forward& f) {
+                                    f.spec.HV = 2;
+                                    f.spec.K = f.spec.V = 64;
+                                  })},
+      {"AdditivePool", with(additive_packed({64, 30, 0, 190, 5, 80}),
+                            [](Forward& f) {
+                              f.spec.pool = 9;
+                              f.spec.write_indices = true;
+                            })},
+      {"AdditiveAtOnce", with(additive_packed({70, 0, 330, 1, 64}),
+                              [](Forward& f) {
+                                f.spec.HV = 2;
+                                f.streams = 2;
+                                f.depth = 3;
+                                f.prep_blocks = 2;
+                              })},
+      {"AdditiveAtOnceInPlace", with(additive(330, DataKind::slow),
+                                     [](Forward& f) {
+                                       f.spec.H = 3;
+                                       f.in_place = true;
+                                       f.streams = 2;
+                                       f.depth = 4;
+                                     })},
+      {"SplitAdditive", with(additive_packed({70, 0, 330, 1, 64}),
+                             [](Forward& f) {
+                               f.spec.options.state_v_first = true;
+                               f.streams = 2;
+                               f.depth = 3;
+                             })},
+      {"AdditiveTwoSegments", with(additive(250, DataKind::slow), [](Forward& f) { f.segments = 2; })},
+      {"AdditiveFourSegments", with(additive(500, DataKind::slow),
+                                    [](Forward& f) {
+                                      f.segments = 4;
+                                      f.spec.options.state_v_first = true;
+                                    })},
+      {"AdditivePackedSegments", with(additive_packed({300, 20, 130}), [](Forward& f) { f.segments = 3; })},
+      {"AdditiveSegmentsThatForget", with(additive(500, DataKind::random),
+                                          [](Forward& f) {
+                                            f.segments = 4;
+                                            f.spec.H = 2;
+                                          })},
+      {"AdditiveGateAToken", with(additive(200, DataKind::slow),
+                                  [](Forward& f) {
+                                    f.gates = GateKind::token;
+                                    f.spec.B = 2;
+                                  })},
+      {"AdditiveResetsOfTokens", with(additive_packed({70, 0, 130, 1}),
+                                      [](Forward& f) {
+                                        f.gates = GateKind::token;
+                                        f.spec.data = DataKind::resets;
+                                        f.streams = 1;
+                                        f.depth = 3;
+                                      })},
+      {"AdditiveGateAHead", with(additive(250, DataKind::slow),
+                                 [](Forward& f) {
+                                   f.gates = GateKind::head;
+                                   f.spec.H = 3;
+                                   f.segments = 2;
+                                 })},
+      {"AdditiveWithoutGates",
+       with(additive(130, DataKind::slow, DType::f16), [](Forward& f) { f.gates = GateKind::none; }), 2e-3},
   };
   return cases;
+}
+
+/// Cases of this name have two CTAs a chain.
+Forward forward_of(const Case& c) {
+  return with(c.forward, [&](Forward& f) { f.split = std::string_view(c.name).starts_with("Split"); });
 }
 
 class FlashKdaOnTheCpu : public testing::TestWithParam<Case> {};
@@ -210,7 +344,7 @@ class FlashKdaOnTheCpu : public testing::TestWithParam<Case> {};
 /// Against the recurrence in float64, with nothing for the detector to find.
 TEST_P(FlashKdaOnTheCpu, IsRight) {
   const Case& c = GetParam();
-  const ForwardResult result = run(c.forward);
+  const ForwardResult result = run(forward_of(c));
   EXPECT_EQ(text_of(result.findings), "");
   EXPECT_LE(result.errors.o, c.o);
   EXPECT_LE(result.errors.final_state, c.state);
@@ -247,8 +381,10 @@ TEST(FlashKdaOnTheCpu, HasTheSameBitsOnEveryRoute) {
   Forward passed = kept;
   passed.streams = 2;
   passed.depth = 3;
-  for (const auto& [forward, seed] :
-       {std::pair{kept, 5}, std::pair{more, 0}, std::pair{passed, 0}, std::pair{passed, 6}}) {
+  Forward split = passed;
+  split.split = true;
+  for (const auto& [forward, seed] : {std::pair{kept, 5}, std::pair{more, 0}, std::pair{passed, 0},
+                                      std::pair{passed, 6}, std::pair{split, 0}}) {
     const ForwardResult other = run(forward, {.seed = static_cast<std::uint64_t>(seed)});
     EXPECT_EQ(text_of(other.findings), "");
     EXPECT_TRUE(other.o == first.o);

@@ -72,6 +72,16 @@ Forward cut(Forward forward, std::int32_t segments) {
   forward.segments = segments;
   return forward;
 }
+/// The additive rule, keys and gates as they are given.
+Forward additive(std::int64_t T, DataKind data = DataKind::slow, DType dtype = DType::bf16) {
+  Forward forward = given(T, dtype, data);
+  forward.rule = Rule::additive;
+  return forward;
+}
+Forward with_token_gates(Forward forward) {
+  forward.gates = GateKind::token;
+  return forward;
+}
 
 std::vector<Case> all_cases() {
   const auto values = [](float factor) { return [factor](const KdaArgs& args) { scale(args.v, factor); }; };
@@ -129,6 +139,38 @@ std::vector<Case> all_cases() {
          }
        },
        5e-3, 2e-3},
+      {"AdditiveHuge", passed(additive(130)), together(0x1p60f)},
+      {"AdditiveTiny", passed(additive(130, DataKind::random)), together(0x1p-60f)},
+      {"AdditiveHugeInSegments", cut(additive(250), 3), together(0x1p60f)},
+      {"AdditiveTinyValues", additive(130), values(1e-8f)},
+      {"AdditiveLargeF16", additive(130, DataKind::random, DType::f16), together(0x1p9f)},
+      {"AdditiveFirstStateThatStays", additive(130), states(1e6f)},
+      {"AdditiveValuesThatGrow", additive(192), [](const KdaArgs& args) { scale(args.v, 1e7f, 70); }},
+      {"AdditiveKeysOfNorm30", additive(700),
+       [](const KdaArgs& args) { scale(args.k, 30), scale(args.v, 8); }},
+      {"AdditiveLongKeys", additive(130), [](const KdaArgs& args) { scale(args.k, 0x1p40f); }},
+      {"AdditiveShortKeysInSegments", cut(additive(250, DataKind::resets), 3),
+       [](const KdaArgs& args) { scale(args.k, 0x1p-40f), scale(args.initial_state, 0x1p-40f); }},
+      {"AdditiveLongQueries", additive(70), queries(0x1p30f)},
+      {"AdditiveKeysOfAllLengths", additive(130),
+       [](const KdaArgs& args) {
+         for (std::int64_t t = 0; t < 130; ++t) {
+           const float factor = std::ldexp(1.0f, static_cast<int>(t * 7 % 41) - 20);
+           for (std::int64_t c = 0; c < 128; ++c) {
+             put(args.k, t * 128 + c, factor * get(args.k, t * 128 + c));
+             put(args.v, t * 128 + c, get(args.v, t * 128 + c) / factor);
+           }
+         }
+       }},
+      {"AdditiveTokenGatesHuge", with_token_gates(additive(130, DataKind::strong)), together(0x1p60f)},
+      {"AdditiveTokenGatesLongKeys", with_token_gates(additive(130)),
+       [](const KdaArgs& args) {
+         scale(args.k, 0x1p90f), scale(args.q, 0x1p-20f, 70), scale(args.v, 0x1p-80f);
+       }},
+      {"AdditiveTokenGatesShortF16", with_token_gates(additive(130, DataKind::resets, DType::f16)),
+       [](const KdaArgs& args) { scale(args.k, 0x1p-7f), scale(args.q, 0x1p-7f, 70); }},
+      {"AdditiveTokenGatesThatGrow", with_token_gates(additive(130)),
+       [](const KdaArgs& args) { scale(args.g, -0.5f); }},
       {"KeysNextToNothing", inside(70, DataKind::slow),
        [](const KdaArgs& args) { scale(args.k, 1e-7f), scale(args.initial_state, 0); }},
       {"SomeKeysZero", inside(70),
@@ -170,8 +212,10 @@ void check_lost(Forward forward, TensorView KdaArgs::*argument, std::int64_t tok
   forward.change = [&](const KdaArgs& args) {
     const TensorView& x = args.*argument;
     const std::int64_t row = x.numel() / x.size(1);
-    put(x, token * row + (row > 1 ? 37 : 0), value);
-    const cases::Reference reference = cases::reference_of(args);
+    const bool of_token = argument == &KdaArgs::g && forward.gates == GateKind::token;
+    put(x, token * row + (row > 1 && !of_token ? 37 : 0), value);
+    if (of_token) repeat_first_channel(x, row);
+    const cases::Reference reference = reference_of(forward, args);
     o = reference.o, state = reference.final_state;
   };
   const ForwardResult result = run(forward);
@@ -199,10 +243,16 @@ TEST(FlashKdaLostNumbers, ReachNothingBeforeThemInKeys) {
   check_lost(inside(130), &KdaArgs::k, 70, kNan);
   check_lost(given(130, DType::bf16), &KdaArgs::k, 63, -kInf);
   check_lost(cut(inside(250, DataKind::slow), 3), &KdaArgs::k, 75, kNan);
+  check_lost(additive(130), &KdaArgs::k, 63, kInf);
+  check_lost(cut(additive(250), 3), &KdaArgs::k, 75, kNan);
+  check_lost(with_token_gates(additive(130)), &KdaArgs::k, 63, kNan);
 }
 TEST(FlashKdaLostNumbers, ReachNothingBeforeThemInGates) {
   check_lost(inside(130), &KdaArgs::g, 33, kNan);
   check_lost(given(130, DType::bf16, DataKind::resets), &KdaArgs::g, 64, kNan);
+  check_lost(additive(130, DataKind::resets), &KdaArgs::g, 64, kNan);
+  check_lost(cut(additive(250), 3), &KdaArgs::g, 70, kNan);
+  check_lost(with_token_gates(additive(130, DataKind::resets)), &KdaArgs::g, 64, kNan);
 }
 TEST(FlashKdaLostNumbers, ReachNothingBeforeThemInBetas) {
   check_lost(inside(70), &KdaArgs::beta, 5, kNan);
@@ -211,11 +261,15 @@ TEST(FlashKdaLostNumbers, ReachNothingBeforeThemInBetas) {
 TEST(FlashKdaLostNumbers, StayInTheirRowInQueries) {
   check_lost(inside(70), &KdaArgs::q, 17, kNan);
   check_lost(given(70, DType::bf16), &KdaArgs::q, 66, kInf);
+  check_lost(additive(70), &KdaArgs::q, 66, kInf);
+  check_lost(with_token_gates(additive(70)), &KdaArgs::q, 3, kNan);
 }
 TEST(FlashKdaLostNumbers, StayInTheirColumnInValues) {
   check_lost(inside(130), &KdaArgs::v, 40, kNan);
   check_lost(passed(inside(130, DataKind::slow)), &KdaArgs::v, 65, -kInf);
   check_lost(cut(inside(250, DataKind::slow), 3), &KdaArgs::v, 10, kInf);
+  check_lost(additive(130), &KdaArgs::v, 40, kNan);
+  check_lost(cut(additive(250), 3), &KdaArgs::v, 10, kInf);
 }
 TEST(FlashKdaLostNumbers, StayInTheirColumnInFirstStates) {
   Forward forward = inside(70, DataKind::slow);

@@ -142,6 +142,8 @@ Forward inside(std::int64_t T) {
   return forward;
 }
 
+constexpr const char* kEnd = "the end of a block completes what it stored";
+constexpr const char* kTaken = "bulk_wait takes this step too, for the same packet";
 constexpr const char* kLanes =
     "brings lanes together for instructions that want them so; here lanes go their own ways";
 
@@ -155,24 +157,64 @@ Forward passed() {
 }
 
 TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
-  constexpr const char* end = "the end of a block completes what it stored";
-  check(passed(),
+  check(passed(), {{"warp_sync", "measure.cuh", 2, kLanes},
+                   {"warp_sync", "role_scale.cuh", 1, kLanes},
+                   {"warp_sync", "inputs.cuh", 2, kLanes},
+                   {"warp_sync", "role_fold.cuh", 3, kLanes},
+                   {"warp_sync", "role_carry.cuh", 1, kLanes},
+                   {"warp_sync", "state.cuh", 9, kLanes},
+                   {"barrier", "state.cuh", 1, "only where first and last states have other axes"},
+                   {"fence_async", "role_fold.cuh", 1, "the fence before the pairs would do"},
+                   {"bulk_wait", "state.cuh", 2, kEnd},
+                   {"bulk_wait_read", "state.cuh", 2, kEnd},
+                   {"bulk_wait_read", "role_carry.cuh", 1, kTaken},
+                   {"barrier", "forward.cuh", 1, "before the end: for compute-sanitizer's eyes"},
+                   {"warp_sync", "forward.cuh", 1, kLanes},
+                   {"fence_async", "prep.cuh", 1, "after mbar_init: the loads' own fences follow"},
+                   {"fence_async", "forward.cuh", 1, "after mbar_init: the loads' own fences follow"},
+                   {"wgmma_fence", "state.cuh", 1, "registers written between two wgmma are not seen here"},
+                   {"wgmma_commit", "state.cuh", 1, "the products for S and for O are waited for together"}});
+}
+
+/// Two CTAs for each chain: prep waits for both. In them nothing is another step.
+TEST(FlashKdaSteps, AreAllNeededWhereTwoShareAChain) {
+  Forward forward = passed();
+  forward.split = true;
+  check(forward,
+        {{"bulk_wait_read", "role_carry.cuh", 1, kTaken}, {"warp_sync", "role_carry.cuh", 1, kLanes}},
+        std::nullopt, {"role_carry.cuh"});
+}
+
+/// The additive rule, whose chain and whose prep are others.
+Forward additive(Forward forward, GateKind gates) {
+  forward.spec.options = {.output_final_state = true};
+  forward.spec.dtype = DType::bf16;
+  forward.spec.data = DataKind::slow;
+  forward.rule = Rule::additive;
+  forward.gates = gates;
+  return forward;
+}
+
+TEST(FlashKdaSteps, AreAllNeededWithoutADeltaRule) {
+  check(additive(passed(), GateKind::channel),
         {{"warp_sync", "measure.cuh", 2, kLanes},
          {"warp_sync", "role_scale.cuh", 1, kLanes},
-         {"warp_sync", "role_fold.cuh", 5, kLanes},
+         {"warp_sync", "inputs.cuh", 2, kLanes},
+         {"warp_sync", "role_pair.cuh", 3, kLanes},
          {"warp_sync", "role_carry.cuh", 1, kLanes},
+         {"fence_async", "role_pair.cuh", 1, "the fence before the pairs would do, but for f16"},
          {"warp_sync", "state.cuh", 9, kLanes},
-         {"barrier", "state.cuh", 1, "only where first and last states have other axes"},
-         {"fence_async", "role_fold.cuh", 1, "the fence before the pairs would do"},
-         {"bulk_wait", "state.cuh", 2, end},
-         {"bulk_wait_read", "state.cuh", 2, end},
-         {"bulk_wait_read", "role_carry.cuh", 1, "bulk_wait takes this step too, for the same packet"},
-         {"barrier", "forward.cuh", 1, "before the end: for compute-sanitizer's eyes"},
-         {"warp_sync", "forward.cuh", 1, kLanes},
-         {"fence_async", "prep.cuh", 1, "after mbar_init: the loads' own fences follow"},
-         {"fence_async", "forward.cuh", 1, "after mbar_init: the loads' own fences follow"},
-         {"wgmma_fence", "state.cuh", 1, "registers written between two wgmma are not seen here"},
-         {"wgmma_commit", "state.cuh", 1, "the products for S and for O are waited for together"}});
+         {"barrier", "state.cuh", 2, "the warpgroups take turns for the time's sake alone"},
+         {"bulk_wait", "state.cuh", 2, kEnd},
+         {"bulk_wait_read", "state.cuh", 2, kEnd},
+         {"bulk_wait_read", "role_carry.cuh", 1, kTaken}},
+        passed());
+}
+
+TEST(FlashKdaSteps, AreAllNeededWithoutADeltaRuleForOneGatePerToken) {
+  const Forward channels = additive(passed(), GateKind::channel);
+  check(additive(passed(), GateKind::token),
+        {{"warp_sync", "inputs.cuh", 2, kLanes}, {"warp_sync", "measure.cuh", 2, kLanes}}, channels);
 }
 
 TEST(FlashKdaSteps, AreAllNeededWhenPacketsAreKept) { check(inside(256), {}, passed()); }
@@ -198,7 +240,8 @@ TEST(FlashKdaSteps, AreAllNeededOnTheExactPath) {
 TEST(FlashKdaSteps, AreAllNeededForOneGatePerToken) {
   Forward forward = passed();
   forward.gates = GateKind::token;
-  check(forward, {{"warp_sync", "measure.cuh", 2, kLanes}}, std::nullopt, {"inputs.cuh", "measure.cuh"});
+  check(forward, {{"warp_sync", "inputs.cuh", 2, kLanes}, {"warp_sync", "measure.cuh", 2, kLanes}},
+        std::nullopt, {"inputs.cuh", "measure.cuh"});
 }
 
 /// Every chunk with magnitudes out of the ordinary, the second with a number that is not finite.
@@ -253,6 +296,12 @@ TEST(FlashKdaSteps, AreAllNeededInSegments) {
   seven.spec.T = 832;
   seven.segments = 7;
   check(seven, kInSegments, two);
+}
+
+TEST(FlashKdaSteps, AreAllNeededInSegmentsWithoutADeltaRule) {
+  Forward three = additive(inside(1300), GateKind::channel);
+  three.segments = 3;
+  check(three, kInSegments, additive(passed(), GateKind::channel));
 }
 
 /// With one of the last chunks that counts alone, and with two.

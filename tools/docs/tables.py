@@ -112,7 +112,7 @@ def bars():
     return markdown(["what", "at most"], [
         ["results of every backend and op, f32 / bf16 / f16 inputs", " / ".join(every)],
         ["gradients, f32 / bf16 / f16 inputs", " / ".join(gradient)],
-        ["`flash_kda` and `flash_gdn`, bf16 inputs: o / final state", " / ".join(usual[:2])],
+        ["the `flash_` backends, bf16 inputs: o / final state", " / ".join(usual[:2])],
         ["the same, f16 inputs", " / ".join(usual[2:4])],
         ["the same, all keys of a head equal", " / ".join(usual[4:])]])
 

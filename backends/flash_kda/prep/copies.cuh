@@ -5,14 +5,49 @@
 /// Step 3: keys and queries, scaled by products of decays, for the pairs and for the packet.
 namespace fla::flash_kda {
 
+/// With raw pairs: Q~ and Kr of the thread's 8 tokens x 4 channels.
+template <Half16 type>
+FLA_DEVICE void prep_raw_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane) {
+  const std::uint32_t block = warp >> 2;
+  const Smem logs = smem + Prep::token_logs, factors = smem + Prep::factor + warp * (8 * Prep::factors);
+  const float end = load_f32(logs + 4 * (kChunk - 1));
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float log[4];
+    load4(logs + 4 * (8 * warp + 4 * half), log);
+    U2 q_raw[4], k_raw[4];
+    F2 f[4];  // of q, of k
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      f[j] = load_f32x2(factors + Prep::factors * (4 * half + j));
+      q_raw[j] = load_u32x2(row_of(x0, 4 * half + j) + q_rows(block));
+      k_raw[j] = load_u32x2(row_of(x0, 4 * half + j) + k_rows(block));
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float of_q = f[j].x * ex2(log[j]), of_k = f[j].y * ex2(end - log[j]);
+      const float all_q[4] = {of_q, of_q, of_q, of_q}, all_k[4] = {of_k, of_k, of_k, of_k};
+      float q[4], k[4];
+      unpack4<type>(q_raw[j], q);
+      unpack4<type>(k_raw[j], k);
+      store_f16(row_of(x0, 4 * half + j) + Packet::qh, q, all_q);
+      store_f16(row_of(x0, 4 * half + j) + Packet::kr, k, all_k);
+    }
+  }
+  if (warp == 7) {
+    const float gamma = ex2(end);
+    store(smem + Packet::gamma + lane * Prep::lane, F4{gamma, gamma, gamma, gamma});
+  }
+}
+
 /// The thread's 8 tokens x 4 channels; one code for both blocks and for both halves of the tokens, for the
 /// instruction cache.
 ///   forward   x = D(mid -> i); q x, k x in place; times D(start -> mid), which may be subnormal (harmless),
-///             they are Q~, K~
+///             they are Q~, K~. The additive rule has no use for k x and K~
 ///   backward  y = D(i -> end of its 8), times D from there to the chunk's end -> Kr, to mid_1 -> columns1,
 ///             and in block 0 to mid_0 -> columns0 (one chain through mid_0 would lose D(mid_0 -> mid_1),
 ///             which can be below 2^-149 while its products matter)
-template <Half16 type, Half16 pairs>
+template <Half16 type, Half16 pairs, Rule rule>
 FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane, float (&a)[8][4]) {
   const std::uint32_t block = warp >> 2, w4 = warp & 3;
   const Smem run = smem + Prep::run + lane * Prep::lane;
@@ -74,7 +109,7 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
     for (int j = 0; j < 4; ++j) {
       fetch(j + 1);
       const Smem at = row_of(x0, j);
-      float q[4], km[4];
+      float q[4];
       unpack4<type>(q_raw[j], q);
       unpack4<type>(k_raw[j], k[j]);
 #pragma unroll
@@ -82,12 +117,14 @@ FLA_DEVICE void prep_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_
         x[c] *= a[j][c];
         k[j][c] *= f[j].y;
         q[c] = (q[c] * f[j].x) * x[c];
-        km[c] = k[j][c] * x[c];
       }
       store_pairs<pairs>(at + q_rows(block), q);
-      store_pairs<pairs>(at + k_rows(block), km);
       store_f16(at + Packet::qh, q, mid);
-      store_f16(at + Packet::kt, km, mid);
+      if constexpr (rule == Rule::delta) {
+        const float km[4] = {k[j][0] * x[0], k[j][1] * x[1], k[j][2] * x[2], k[j][3] * x[3]};
+        store_pairs<pairs>(at + k_rows(block), km);
+        store_f16(at + Packet::kt, km, mid);
+      }
     }
 #pragma unroll
     for (int j = 3; j >= 0; --j) {

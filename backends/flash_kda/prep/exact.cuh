@@ -4,11 +4,12 @@
 #include "backends/flash_kda/prep/shared.cuh"
 
 /// Instead of steps 3 and 4, for a task that decays by more than a reference can bridge: M, L, Q~, K~ and Kr
-/// from running products of decays down the rows, all in f32. About five times the time, and rarely run.
+/// (of the additive rule M, Q~ and Kr) from running products of decays down the rows, all in f32. About five
+/// times the time, and rarely run.
 namespace fla::flash_kda {
 
 /// M and -L: thread = column j and a quarter of the channels, rows one after the other.
-template <Half16 type>
+template <Half16 type, Rule rule>
 FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, std::uint32_t lane,
                             float (&a)[8][4], Smem beta) {
   const Smem decay = smem + Prep::decay, m = smem + Prep::exact_m, l = smem + Prep::exact_l,
@@ -18,7 +19,7 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
     store(decay + (8 * warp + j) * Prep::row + lane * Prep::lane, F4{a[j][0], a[j][1], a[j][2], a[j][3]});
 #pragma unroll
   for (int i = 0; i < 4; ++i) store(m + tid * 16 + i * (16 * Prep::threads), U4{0, 0, 0, 0});
-  if (tid < 8 * Prep::square / 16) store(diagonal + tid * 16, U4{0, 0, 0, 0});
+  if (rule == Rule::delta && tid < 8 * Prep::square / 16) store(diagonal + tid * 16, U4{0, 0, 0, 0});
   barrier(Barrier::scaling, Prep::threads);
 
   const std::uint32_t j = tid >> 2, part = tid & 3;
@@ -55,8 +56,10 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
     dot_q += shuffle_xor(dot_q, 1), dot_k += shuffle_xor(dot_k, 1);
     dot_q += shuffle_xor(dot_q, 2), dot_k += shuffle_xor(dot_k, 2);
     const F2 f = load_f32x2(smem + Prep::factor + Prep::factors * i);
-    const float x = dot_q * f.x, z = -dot_k * f.y * load_f32(beta + 4 * i);
+    const float x = dot_q * f.x;
     if (part == 0 && i >= j) store(m + swizzled(i, 2 * j), static_cast<std::uint16_t>(pack_f16(x, 0)));
+    if constexpr (rule == Rule::additive) continue;
+    const float z = -dot_k * f.y * load_f32(beta + 4 * i);
     if (part == 1 && i > j) store(l + swizzled(i, 2 * j), static_cast<std::uint16_t>(pack_f16(z, 0)));
     if (part == 2 && i > j && (i >> 3) == (j >> 3)) store(diagonal + in_diagonal(i, j), z);
   }
@@ -66,7 +69,7 @@ FLA_DEVICE void exact_pairs(Smem smem, std::uint32_t tid, std::uint32_t warp, st
 }
 
 /// Q~, K~, Kr without a reference: every exponent is that of a decay.
-template <Half16 type>
+template <Half16 type, Rule rule>
 FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane,
                              const float (&a)[8][4]) {
   const std::uint32_t block = warp >> 2;
@@ -88,7 +91,7 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
 #pragma unroll
     for (int c = 0; c < 4; ++c) x[c] *= a[j][c], q[c] *= f.x, k[c] *= f.y;
     store_f16(at + Packet::qh, q, x);
-    store_f16(at + Packet::kt, k, x);
+    if constexpr (rule == Rule::delta) store_f16(at + Packet::kt, k, x);
   }
   warp_sync();
   if (warp == 7) store(smem + Packet::gamma + lane * Prep::lane, F4{x[0], x[1], x[2], x[3]});
@@ -114,16 +117,17 @@ FLA_DEVICE void exact_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32
   }
 }
 
-/// M and -L from where exact_pairs put them to where the solve wants them.
+/// M and -L from where exact_pairs put them to where the solve wants them; M alone into the packet.
+template <Rule rule>
 FLA_DEVICE void exact_move(Smem smem, std::uint32_t tid) {
   barrier(Barrier::scaling, Prep::threads);  // q, k and the runs are read
 #pragma unroll
   for (std::uint32_t i = 0; i < 2; ++i) {
     const Smem at = smem + tid * 16 + i * (16 * Prep::threads);
-    store(at + Prep::m, load_u32x4(at + Prep::exact_m));
-    store(at + Prep::l, load_u32x4(at + Prep::exact_l));
+    store(at + (rule == Rule::delta ? Prep::m : Packet::b), load_u32x4(at + Prep::exact_m));
+    if (rule == Rule::delta) store(at + Prep::l, load_u32x4(at + Prep::exact_l));
   }
-  if (tid < 8 * Prep::square / 16)
+  if (rule == Rule::delta && tid < 8 * Prep::square / 16)
     store(smem + Prep::diagonal + tid * 16, load_u32x4(smem + Prep::exact_diagonal + tid * 16));
   barrier(Barrier::scaling, Prep::threads);
 }

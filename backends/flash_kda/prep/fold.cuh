@@ -39,10 +39,10 @@ FLA_DEVICE void prep_fold_keys(Smem smem, float (&d)[64], Probe& probe, Meanwhil
   probe.mark(6);
 }
 
-/// F1: B = M T2, then Q^ = Q~ - B K~, to come over Q~ (given in m and q). unit: 2^e_b (range.cuh), which T2
+/// F1: B = M T2, then Q^ = Q~ - B K~, to come over Q~ (M is given in m). unit: 2^e_b (range.cuh), which T2
 /// has, and so has B.
 FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lane, std::uint32_t (&m)[16],
-                                  const std::uint32_t (&q)[32], float unit, float (&d)[64], Probe& probe) {
+                                  float unit, float (&d)[64], Probe& probe) {
   std::uint32_t b[16];
   {
     float mt[32];
@@ -58,10 +58,17 @@ FLA_DEVICE void prep_fold_queries(Smem smem, std::uint32_t w4, std::uint32_t lan
 #pragma unroll
     for (int i = 0; i < 16; ++i) b[i] = pack_f16(mt[2 * i], mt[2 * i + 1]);
   }
+  // Loaded now, not before: with mt, too, ptxas finds no registers for the products.
+  const Smem from = fragment_a(smem + Packet::qh, 16 * w4, lane);
 #pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    const F2 x = unpack_f16(q[i]);
-    d[2 * i] = x.x, d[2 * i + 1] = x.y;
+  for (int j = 0; j < 8; ++j) {
+    std::uint32_t q[4];
+    ldmatrix(q, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const F2 x = unpack_f16(q[i]);
+      d[8 * j + 2 * i] = x.x, d[8 * j + 2 * i + 1] = x.y;
+    }
   }
   if (unit != 1.0f) {
     rarely();

@@ -11,12 +11,12 @@ namespace fla::flash_kda {
 inline constexpr int kEarly = 6;
 
 /// What a thread of the scaling warps needs for it.
-template <Half16 type, GateKind kind, Gate gate>
+template <Half16 type, GateKind kind, Rule rule, Gate gate>
 struct Measure {
   const Params& p;
   std::uint32_t warp, lane, wg, w4;
   const std::uint32_t& n;  ///< the task's number in the CTA
-  float (&a)[8][4];        ///< decays of 8 tokens x 4 channels
+  float (&a)[8][4];        ///< decays of 8 tokens x 4 channels; not with raw pairs
   Patience& patience;
   Probe& probe;
 
@@ -31,7 +31,7 @@ struct Measure {
     const Smem x0 = first_of(lane);
     // Everything is asked for before anything is looked at.
     const Source from = source_in(record_of(at, turn));
-    constexpr bool by_channel = kind == GateKind::channel;
+    constexpr bool by_channel = kind == GateKind::channel, is_raw = has_raw_pairs(kind, rule);
     Gates gates{};
     U2 raw[8];
     float of_tokens[8];
@@ -40,7 +40,7 @@ struct Measure {
       gates = {slope_rate.x, slope_rate.y, load_f32x4(at + Prep::gate_offset + Prep::lane * kept(lane))};
 #pragma unroll
       for (int j = 0; j < 8; ++j) raw[j] = load_u32x2(row_of(x0, j) + Prep::g);
-    } else {
+    } else if constexpr (!is_raw) {
 #pragma unroll
       for (int j = 0; j < 8; ++j) of_tokens[j] = load_f32(at + Prep::token_decay + 4 * (8 * warp + j));
     }
@@ -52,7 +52,7 @@ struct Measure {
     for (int j = 0; j < 8; ++j) {
       if constexpr (by_channel)
         unpack4<type>(raw[j], a[j]);
-      else
+      else if constexpr (!is_raw)
         a[j][0] = a[j][1] = a[j][2] = a[j][3] = of_tokens[j];
     }
     if (by_channel && p.gate_f32) {
@@ -84,7 +84,7 @@ struct Measure {
     }
     float lo[4] = {0, 0, 0, 0}, hi[4] = {0, 0, 0, 0};
     // And of Q K^T, by warps 0-3: of bf16 pairs the diagonal of M has most of the error.
-    constexpr bool of_pairs = type == Half16::f16;
+    constexpr bool of_pairs = type == Half16::f16 && !is_raw;
     float lo_dots[4] = {0, 0, 0, 0}, hi_dots[4] = {0, 0, 0, 0};
     {
       // the diagonal of X X^T; warps 0-3: 16 tokens of q each, warps 4-7: of k
@@ -115,7 +115,8 @@ struct Measure {
         for (int j = kEarly; j < 8; ++j) some_norms(j);
       }
     }
-    if (rows < kChunk || call.K < kHead) {  // nothing decays past the sequence's end and past the channels
+    if (!is_raw &&
+        (rows < kChunk || call.K < kHead)) {  // nothing decays past the sequence's end and past the channels
       rarely();
 #pragma unroll
       for (int j = 0; j < 8; ++j)
@@ -143,7 +144,12 @@ struct Measure {
         }
       }
     }
-    prep_tally(at, warp, kept(lane), a, odd);
+    if constexpr (is_raw) {
+      odd = any(odd);
+      if (lane == 0) store(at + Prep::vote + 4 * warp, odd ? kOdd : 0u);
+    } else {
+      prep_tally(at, warp, kept(lane), a, odd);
+    }
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);
     if (warp == 0 && lane == 0) store(at + Packet::odd, U2{0, f32_bits(1.0f)});  // plain until prep_odd

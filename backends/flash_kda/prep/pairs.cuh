@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/flash_kda/prep/shared.cuh"
+#include "backends/flash_kda/prep/votes.cuh"
 
 /// Steps 4 and 5: products of rows and columns are M and N; masked and times -beta, they are what the solve
 /// and the folds read.
@@ -25,6 +25,41 @@ FLA_DEVICE void prep_pairs(Smem a, Smem b, bool steep, float (&d)[n / 2]) {
     multiply.template operator()<Half16::f16>();
 }
 
+/// The same of raw pairs, all of them in tiles of 64 rows: with the 32 keys of each block.
+template <Half16 type>
+FLA_DEVICE void prep_raw_pairs(Smem a, Smem k0, Smem k1, float (&d0)[16], float (&d1)[16]) {
+  const std::uint64_t da = k_major(a), db[2] = {k_major(k0), k_major(k1)};
+  wgmma_fence();
+#pragma unroll
+  for (int kk = 0; kk < 8; ++kk) wgmma_ss<32, type, 0>(d0, da + k_step(kk), db[0] + k_step(kk), kk > 0);
+#pragma unroll
+  for (int kk = 0; kk < 8; ++kk) wgmma_ss<32, type, 0>(d1, da + k_step(kk), db[1] + k_step(kk), kk > 0);
+  wgmma_commit();
+  wgmma_wait<0>();
+  keep(d0);
+  keep(d1);
+}
+/// Rows 16 w to 16 w + 15 of raw products with the keys of a block, times the factors of both and
+/// D(j -> i). Above the diagonal there may be anything.
+FLA_DEVICE void scale_raw_pairs(Smem at, std::uint32_t block, std::uint32_t w, std::uint32_t lane,
+                                float (&d)[16]) {
+  const std::uint32_t i = 16 * w + (lane >> 2), j = 32 * block + 2 * (lane & 3);
+  const Smem logs = at + Prep::token_logs, factors = at + Prep::factor;
+  const float of_rows[2] = {load_f32(factors + Prep::factors * i),
+                            load_f32(factors + Prep::factors * (i + 8))},
+              log[2] = {load_f32(logs + 4 * i), load_f32(logs + 4 * (i + 8))};
+#pragma unroll
+  for (std::uint32_t n = 0; n < 4; ++n) {
+    const F2 of_columns = load_f32x2(logs + 4 * (j + 8 * n));
+    const F4 keys = load_f32x4(factors + Prep::factors * (j + 8 * n));
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      d[4 * n + 2 * r] *= of_rows[r] * keys.y * ex2(log[r] - of_columns.x);
+      d[4 * n + 2 * r + 1] *= of_rows[r] * keys.w * ex2(log[r] - of_columns.y);
+    }
+  }
+}
+
 /// Step 5: rows 16 w to 16 w + 15 of M, masked in their own block.
 template <class Diagonal>
 FLA_DEVICE void prep_mask(float (&own)[16], std::uint32_t w, std::uint32_t lane, Diagonal&& diagonal) {
@@ -36,6 +71,28 @@ FLA_DEVICE void prep_mask(float (&own)[16], std::uint32_t w, std::uint32_t lane,
     own[i] = j == limit ? diagonal(i >> 1 & 1, own[i]) : j < limit ? own[i] : 0.0f;  // may be Inf, NaN
   }
 }
+
+/// What is known of M's diagonal, where nothing decays: of f16 inputs the products of queries and keys as
+/// they came, but for odd magnitudes.
+template <Half16 type>
+struct DiagonalOfM {
+  float products[2] = {0, 0};
+  bool known = false;
+
+  /// Of rows 16 w to 16 w + 15.
+  FLA_DEVICE DiagonalOfM(Smem at, std::uint32_t votes, std::uint32_t w, std::uint32_t lane) {
+    if constexpr (type == Half16::f16) {
+#pragma unroll
+      for (std::uint32_t r = 0; r < 2; ++r) {
+        const std::uint32_t token = 16 * w + (lane >> 2) + 8 * r;
+        const F2 factor = load_f32x2(at + Prep::factor + Prep::factors * token);
+        products[r] = load_f32(at + Prep::dots + 4 * token) * factor.x * factor.y;
+      }
+      known = (votes & kOdd) == 0;
+    }
+  }
+  FLA_DEVICE float operator()(int r, float x) const { return known ? products[r] : x; }
+};
 
 /// Step 5: rows 16 w to 16 w + 15 of -L from those of N, which is what the solve adds up. Of them only blocks
 /// strictly below the diagonal are read: no mask.

@@ -8,6 +8,7 @@
 namespace fla::flash_kda {
 
 /// One warp: a packet after the other, from its place to where the state reads it.
+template <Rule rule>
 FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
   const Schedule& schedule = p.schedule;
   Patience patience;
@@ -20,7 +21,8 @@ FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
     const Target to = next;
     const Smem at = smem + (n & 1) * Prep::bytes;
     if (schedule.taken && lane == 0) {
-      wait_at_least(schedule.taken + to.stream * kTakenApart, to.number - schedule.depth + 1, patience);
+      for (std::int32_t reader = to.stream; reader < p.state_blocks; reader += schedule.streams)
+        wait_at_least(schedule.taken + reader * kTakenApart, to.number - schedule.depth + 1, patience);
       fence_async_global();
     }
     warp_sync();
@@ -33,7 +35,7 @@ FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
       fence_async_shared();
       std::uint8_t* const packet = schedule.packets + std::uint64_t(to.packet) * Packet::bytes;
 #pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i)  // in pieces: loads come between
+      for (std::uint32_t i = rule == Rule::delta ? 0 : 1; i < 4; ++i)  // in pieces: loads come between
         bulk_store(packet + i * 2 * kTile, at + Prep::packet + i * 2 * kTile,
                    i < 3 ? 2 * kTile : Packet::end - 6 * kTile);
       bulk_commit();

@@ -9,25 +9,6 @@
 /// The folding role: steps 1 and 4 to 6.
 namespace fla::flash_kda {
 
-/// Rows 16 w to 16 w + 15 of M, masked. Of f16 inputs the diagonal, where nothing decays, has the products of
-/// queries and keys as they came, but for odd magnitudes.
-template <Half16 type>
-FLA_DEVICE void mask_M(Smem at, std::uint32_t votes, float (&own)[16], std::uint32_t w, std::uint32_t lane) {
-  if constexpr (type == Half16::bf16) {
-    prep_mask(own, w, lane, [](int, float x) { return x; });
-  } else {
-    float exact[2];
-#pragma unroll
-    for (std::uint32_t r = 0; r < 2; ++r) {
-      const std::uint32_t token = 16 * w + (lane >> 2) + 8 * r;
-      const F2 factor = load_f32x2(at + Prep::factor + Prep::factors * token);
-      exact[r] = load_f32(at + Prep::dots + 4 * token) * factor.x * factor.y;
-    }
-    const bool plain = (votes & kOdd) == 0;
-    prep_mask(own, w, lane, [&](int r, float x) { return plain ? exact[r] : x; });
-  }
-}
-
 /// Warps 8 to 15: find the tasks, have their inputs loaded, and make packets of what the scaling warps left.
 template <Half16 type, GateKind kind>
 FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::uint32_t lane,
@@ -43,26 +24,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
   constexpr std::uint32_t asking = 0, resting = 1, finding = 7;
   const bool finds = warp == finding && lane == 0;
   const std::uint32_t tasks = tasks_of(schedule);
-  const Inputs<kind> inputs{p, tasks, lane};
-
-  // The first three tasks, a warp each.
-  if (warp < 3) {
-    const std::int32_t w = worker + static_cast<std::int32_t>(warp) * workers;
-    const Smem at = smem + (warp & 1) * Prep::bytes;
-    if (lane == 0) inputs.announce(w, planned_at(schedule, w, tasks), record_of(at, warp >> 1));
-    warp_sync();
-    if (warp < 2) {
-      if (lane == 0) inputs.load_g(at, 0);
-      if (lane < 4) inputs.load_qk(at, 0, lane >> 1, lane & 1);
-      warp_sync();
-      inputs.store_rest(at, 0, inputs.load_rest(record_of(at, 0)));
-    }
-  }
-  std::int32_t w = worker + 3 * workers;  // the next task that is not announced yet, of the finding thread
-  if (finds && schedule.claim) w = fetch_add(schedule.claim, 1);
-  warp_sync();  // barriers want whole warps
-  barrier_arrive(Barrier::first_found, Prep::threads + 32);
-  barrier(Barrier::first_noted, Prep::threads + 32);
+  const Inputs<kind, Rule::delta> inputs{p, tasks, lane};
+  std::int32_t w = inputs.begin(smem, warp, worker, workers, finds);  // the next task to be announced
 
   probe.begin();
   std::uint32_t n = 0;
@@ -106,7 +69,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       if (solves)
         prep_rows(at, beta, own, before, block, kept(lane));
       else
-        mask_M<type>(at, votes, own, block, kept(lane));
+        prep_mask(own, block, kept(lane), DiagonalOfM<type>(at, votes, block, kept(lane)));
       store_rows(at + (solves ? Prep::l : Prep::m), own, before, block, kept(lane));
     }
     warp_sync();
@@ -153,11 +116,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
         if (warp == resting) inputs.store_rest(at, turn ^ 1, rest);
       });
     } else {
-      std::uint32_t q[32], m[16];
-      const Smem from = fragment_a(at + Packet::qh, 16 * w4, kept(lane)),
-                 from_m = fragment_a(at + Prep::m, 16 * w4, kept(lane));
-#pragma unroll
-      for (int j = 0; j < 8; ++j) ldmatrix(q + 4 * j, (from ^ ((j & 3) << 5)) + (j >> 2) * kTile);
+      std::uint32_t m[16];
+      const Smem from_m = fragment_a(at + Prep::m, 16 * w4, kept(lane));
       barrier(Barrier::m_stored, 192);
 #pragma unroll
       for (int j = 0; j < 4; ++j) ldmatrix(m + 4 * j, from_m ^ (j << 5));
@@ -166,7 +126,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       barrier(Barrier::f0_solved, Prep::threads);
       fence_async_shared();
       probe.mark(12);
-      prep_fold_queries(at, w4, kept(lane), m, q, unit, d, probe);
+      prep_fold_queries(at, w4, kept(lane), m, unit, d, probe);
     }
     store_operator(at + (wg == 0 ? Packet::kr : Packet::qh), w4, kept(lane), d);
 

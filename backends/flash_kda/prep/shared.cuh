@@ -5,6 +5,12 @@
 /// Prep's shared memory, where a thread's tokens and channels are in it, and how they are read and written.
 namespace fla::flash_kda {
 
+/// Whether pairs are products of queries and keys as TMA brought them. Gates of one number a token scale them
+/// afterwards, so that they need no reference, however strong they are.
+FLA_BOTH constexpr bool has_raw_pairs(GateKind kind, Rule rule) {
+  return kind == GateKind::token && rule == Rule::additive;
+}
+
 /// What a place's warps are told of a task. rows = 0: there is no task, nor any after it.
 struct Record {
   static constexpr std::uint32_t head = 0, batch = 4, token = 8, rows = 12;  // u32 each, as Source has them
@@ -60,10 +66,13 @@ struct Prep {
   static constexpr std::uint32_t factors = 8, of_key = 4;           // of a token; of k among them
   static constexpr std::uint32_t beta = factor + factors * kChunk;  // 1 to 5: f32 [2 turns][64]
   static constexpr std::uint32_t betas = 4 * kChunk;                // of a turn
-  static constexpr std::uint32_t gate_offset = beta + 2 * betas;    // 1 to 2: f32 [128] (gates.cuh)
-  static constexpr std::uint32_t token_decay = gate_offset;         // 1 to 2, a gate a token: f32 [64]
-  static constexpr std::uint32_t gate_slope = gate_offset + row;    // 1 to 2: f32 [2], slope and rate
-  static constexpr std::uint32_t dots = gate_slope + 8;  // 2 to 5, f16: f32 [64], q_i k_i as they come
+  static constexpr std::uint32_t lost_channels = beta;  // 2 to 3, additive: a bit a lane, [8 warps][4]
+  static constexpr std::uint32_t gate_offset = beta + 2 * betas;  // 1 to 2: f32 [128] (gates.cuh)
+  static constexpr std::uint32_t token_decay = gate_offset;       // 1 to 2, a gate a token: f32 [64]
+  static constexpr std::uint32_t token_logs = gate_offset;        // 1 to 4, raw pairs: f32 [64], log2 E(G_i)
+  static constexpr std::uint32_t gate_slope = gate_offset + row;  // 1 to 2: f32 [2], slope and rate
+  static constexpr std::uint32_t first_lost = gate_slope;  // 1 to 2, raw pairs: u32, see Inputs::store_logs
+  static constexpr std::uint32_t dots = gate_slope + 8;    // 2 to 5, f16: f32 [64], q_i k_i as they come
   static constexpr std::uint32_t odd_betas = dots + 4 * kChunk;  // 1 to 4: u32, kOdd where the betas are
   static constexpr std::uint32_t vote = odd_betas + 8;           // 2 to 4: u32 [8 scaling warps]
   static constexpr std::uint32_t record = vote + 4 * 8;          // 1 to 7: [2 turns] Record

@@ -7,6 +7,11 @@
 
 #include "fla/ops/delta_rule/delta_rule.h"
 #include "fla/ops/gated_delta_rule/gated_delta_rule.h"
+#include "fla/ops/gla/gla.h"
+#include "fla/ops/lightning_attn/lightning_attn.h"
+#include "fla/ops/linear_attn/linear_attn.h"
+#include "fla/ops/retention/retention.h"
+#include "fla/ops/simple_gla/simple_gla.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/ops/kda/extremes.h"
 #include "tools/conformance/pooled_call.h"
@@ -84,11 +89,14 @@ TEST_P(FlashKdaData, IsWithinTheBarsOverManyChunks) {
   expect_within(bars(), make_kda_case(longer).args);
 }
 
-/// chunk_<op> by flash_gdn, as exact as kda.
+/// chunk_<op> by the op's own backend, as exact as kda.
 template <class Args>
 void expect_right(fla::RecurrenceResult (*chunk)(const Args&), const fla::cases::CaseSpec<Args>& spec,
                   const Bars& bars) {
-  const fla::ScopedPolicy required({.require = {{std::string(Args::kOp.name), "flash_gdn"}}});
+  const char* const backend = Args::kOp.rule == fla::Rule::delta         ? "flash_gdn"
+                              : Args::kOp.gate == fla::GateKind::channel ? "flash_gla"
+                                                                         : "flash_simple_gla";
+  const fla::ScopedPolicy required({.require = {{std::string(Args::kOp.name), backend}}});
   const auto made = fla::cases::make_case<Args>(spec);
   DeviceCall call(made.args, kGpu);
   const fla::RecurrenceResult result = call.bring_back(chunk(call.args()));
@@ -108,6 +116,26 @@ TEST_P(FlashKdaData, IsWithinTheBarsWithAGateAToken) {
   spec.options.use_qk_l2norm_in_kernel = spec.options.use_gate_in_kernel = true;
   spec.options.use_beta_sigmoid_in_kernel = true;
   expect_right(fla::chunk_gated_delta_rule, spec, bars());
+}
+
+TEST_P(FlashKdaData, IsWithinTheBarsWithoutADeltaRule) {
+  const auto& [data, dtype] = GetParam();
+  fla::cases::CaseSpec<fla::GlaArgs> channels{
+      .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype, .data = data};
+  expect_right(fla::chunk_gla, channels, bars());
+  channels.gate_dtype = dtype;
+  channels.B = 1, channels.K = 64, channels.lengths = {10, 70, 0, 300};
+  expect_right(fla::chunk_gla, channels, bars());
+  channels.lengths = {}, channels.T = 3000, channels.H = channels.HV = 1, channels.K = 128;  // segments
+  expect_right(fla::chunk_gla, channels, bars());
+  fla::cases::CaseSpec<fla::SimpleGlaArgs> tokens{
+      .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype, .data = data};
+  expect_right(fla::chunk_simple_gla, tokens, bars());
+  tokens.gate_dtype = dtype;
+  tokens.B = 1, tokens.V = 64, tokens.lengths = {10, 70, 0, 300};
+  expect_right(fla::chunk_simple_gla, tokens, bars());
+  tokens.lengths = {}, tokens.T = 3000, tokens.H = tokens.HV = 1, tokens.V = 128;
+  expect_right(fla::chunk_simple_gla, tokens, bars());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FlashKdaData,
@@ -142,6 +170,24 @@ TEST_F(FlashKdaIsRight, WithoutGates) {
     expect_right(fla::chunk_delta_rule, spec, kUsual);
   }
 }
+
+template <class Args>
+void expect_right_without_gates_of_tokens(fla::RecurrenceResult (*chunk)(const Args&)) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    fla::cases::CaseSpec<Args> spec{.B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype};
+    expect_right(chunk, spec, kUsual);
+    spec.options.state_v_first = true;
+    spec.B = 1, spec.V = 64, spec.lengths = {10, 70, 0, 300};
+    expect_right(chunk, spec, kUsual);
+    spec.lengths = {}, spec.T = 3000, spec.H = spec.HV = 1, spec.V = 128;
+    expect_right(chunk, spec, kUsual);
+  }
+}
+TEST_F(FlashKdaIsRight, WithOneDecayAHead) {
+  expect_right_without_gates_of_tokens(fla::chunk_retention);
+  expect_right_without_gates_of_tokens(fla::chunk_lightning_attn);
+}
+TEST_F(FlashKdaIsRight, WithoutAnyDecay) { expect_right_without_gates_of_tokens(fla::chunk_linear_attn); }
 
 TEST_F(FlashKdaIsRight, ForAnyNumberOfTokens) {
   for (const std::int64_t T : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 257}) {

@@ -9,6 +9,8 @@
 #include "fla/core/errors.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
+#include "fla/ops/gla/gla.h"
+#include "fla/ops/linear_attn/linear_attn.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/backends/flash_kda/refusals.h"
 #include "tests/backends/wanted_workspace.h"
@@ -83,6 +85,36 @@ TEST_F(FlashKda, IsTurnedOffByItsVariable) {
   EXPECT_EQ(row_of(call.args).state, "disabled");
   EXPECT_EQ(row_of(call.args).reason, "FLA_FLASH_KDA=0");
   EXPECT_NE(fla::explain("kda", "chunk_kda", call.args).selected, "flash_kda");
+}
+
+// ---- Its kin
+
+template <class Args>
+fla::Explanation::Row row_of_kin(const char* backend, Args args) {
+  const fla_test::ChunkCall call;
+  args.q = call.args.q, args.k = call.args.k, args.v = call.args.v;
+  if constexpr (requires { args.g; }) {
+    if constexpr (Args::kOp.gate == fla::GateKind::channel) args.g = call.args.g;
+  }
+  for (const fla::Explanation::Row& row : fla::explain(Args::kOp.name, Args::kOp.chunk, args).rows)
+    if (row.name == backend) return row;
+  return {};
+}
+
+TEST_F(FlashKda, AndItsKinAreTurnedOffByTheirVariables) {
+  EXPECT_EQ(row_of_kin("flash_gla", fla::GlaArgs{}).state, "selected");
+  EXPECT_EQ(row_of_kin("flash_simple_gla", fla::LinearAttnArgs{}).state, "selected");
+  const ReloadedEnvironment off({{"FLA_FLASH_GLA", "0"}, {"FLA_FLASH_SIMPLE_GLA", "0"}});
+  EXPECT_EQ(row_of_kin("flash_gla", fla::GlaArgs{}).reason, "FLA_FLASH_GLA=0");
+  EXPECT_EQ(row_of_kin("flash_simple_gla", fla::LinearAttnArgs{}).reason, "FLA_FLASH_SIMPLE_GLA=0");
+}
+
+TEST_F(FlashKda, ItsKinRefuseOutputsThatAreNormalized) {
+  fla::LinearAttnArgs args;
+  args.normalize = true;
+  const fla::Explanation::Row row = row_of_kin("flash_simple_gla", args);
+  EXPECT_EQ(row.state, "refused");
+  EXPECT_EQ(row.reason, "requires outputs that are not normalized");
 }
 
 // ---- The memory that it works in

@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
+#include "fla/ops/gla/gla.h"
+#include "fla/ops/simple_gla/simple_gla.h"
 #include "tests/backends/flash_kda/flash_test.h"
 #include "tests/gpu/allocated_apart.h"
 
@@ -55,6 +60,27 @@ TEST_F(SmallFlash, IsRightWithEveryOption) {
                               .lower_bound = -5.0f,
                               .state_v_first = v_first}});
   }
+}
+
+template <class Args>
+void expect_right_by_chunks(fla::RecurrenceResult (*chunk)(const Args&)) {
+  for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{}, {10, 70, 0, 200}}) {
+    for (const std::int64_t T : {200, 1500}) {
+      fla::cases::CaseSpec<Args> spec{
+          .T = T, .H = 1, .HV = 2, .K = 128, .V = 128, .lengths = lengths, .dtype = DType::bf16};
+      spec.options.state_v_first = T == 200;
+      const auto made = fla::cases::make_case<Args>(spec);
+      fla::conformance::DeviceCall call(made.args, fla_test::kGpu);
+      const fla::cases::Errors errors =
+          fla::cases::errors_of(call.bring_back(chunk(call.args())), fla::cases::reference_of(made.args));
+      EXPECT_LE(errors.o, 3.5e-3) << fla::conformance::describe(made.args);
+      EXPECT_LE(errors.final_state, 1e-3) << fla::conformance::describe(made.args);
+    }
+  }
+}
+TEST_F(SmallFlash, IsRightWithoutADeltaRule) {
+  expect_right_by_chunks(fla::chunk_gla);
+  expect_right_by_chunks(fla::chunk_simple_gla);
 }
 
 TEST_F(SmallFlash, IsRightWithoutAReference) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fla/ops/linear_attn/linear_attn.h"
 #include "tests/backends/flash_kda/refusals.h"
 
 namespace {
@@ -41,6 +42,16 @@ TEST(FlashKdaVerifier, RefusesAGpuThatIsNotThere) {
   ChunkCall call;
   call.put_on({fla::DeviceType::cuda, 7});
   EXPECT_EQ(verify(arguments_of(call.args), nullptr).reason(), "requires a GPU that is there, got cuda:7");
+}
+
+/// Of the additive ops one can ask for that.
+TEST(FlashKdaVerifier, RefusesOutputsThatAreNormalized) {
+  const ChunkCall call;
+  fla::LinearAttnArgs args;
+  args.q = call.args.q, args.k = call.args.k, args.v = call.args.v;
+  EXPECT_EQ(verify(arguments_of(args), &kHopper).reason(), "");
+  args.normalize = true;
+  EXPECT_EQ(verify(arguments_of(args), &kHopper).reason(), "requires outputs that are not normalized");
 }
 
 TEST(FlashKdaVerifier, RefusesOlderAndNewerGpus) {

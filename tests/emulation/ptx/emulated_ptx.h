@@ -190,6 +190,7 @@ FLA_DEVICE void clear_unless(bool is_kept, std::uint32_t (&x)[16], std::uint32_t
 FLA_DEVICE float rsqrt_of(float x) { return emulation::rsqrt(x); }
 FLA_DEVICE float sqrt_of(float x) { return std::sqrt(x); }
 FLA_DEVICE float max_of(float a, float b) { return std::fmax(a, b); }
+FLA_DEVICE void multiply_here(float& x, float y) { x *= y; }
 FLA_DEVICE float fma_of(float a, float b, float c) { return std::fma(a, b, c); }
 FLA_DEVICE float bits_f32(std::uint32_t x) { return std::bit_cast<float>(x); }
 FLA_DEVICE std::uint32_t f32_bits(float x) { return std::bit_cast<std::uint32_t>(x); }
