@@ -11,6 +11,7 @@ CPU, XEON, PYTHON, TILELANG = "cpu_neoverse_v1.txt", "cpu_xeon_avx.txt", "python
 NUMERICS, PEERS, WHEEL = "numerics_neoverse_v1.txt", "peers.txt", "wheel_aarch64.txt"
 PREFILL_PEERS = ["cuDNN", "FlashKDA", "flash-linear-attention"]
 FLASH_GDN = "commit 2343c7d"  # the part of FAMILY with flash_gdn
+FLASH_GLA = "gla and simple_gla on Hopper's tensor cores"  # and that with flash_gla and flash_simple_gla
 FLASH_DELTA = "--gates random|slow --seconds 0.03:"  # and that with its delta_rule
 
 
@@ -61,6 +62,9 @@ def family(op, kind, gates="random"):
     if op in ("gated_delta_rule", "delta_rule") and kind == "prefill":
         part = FLASH_GDN if op == "gated_delta_rule" else FLASH_DELTA
         return three_digits(value(FAMILY, "graph", after=part, backend="flash_gdn", **where)), "flash_gdn"
+    if op in ("gla", "simple_gla") and kind == "prefill":
+        backend = "flash_gla" if op == "gla" else "flash_simple_gla"
+        return three_digits(value(FAMILY, "graph", after=FLASH_GLA, backend=backend, **where)), backend
     after = "commit a6d7129" if op == "iplr_delta_rule" else ""
     backend = "cuda_decode" if kind == "decode" else "original"
     ms = value(FAMILY, "graph", after=after, backend=backend, **where)
