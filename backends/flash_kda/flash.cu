@@ -95,15 +95,17 @@ cudaError_t launch_plan(const Launch& launch, const PlanParams& params) {
 }  // namespace
 
 Route route_of(const RecurrenceCall& call, int processors, bool deterministic) {
-  return cheapest_route(call, processors, deterministic);
+  return cheapest_route(slice_of(call, 0), processors, deterministic);
 }
 
 std::size_t workspace(const RecurrenceCall& call, const Route& route) {
   return items_of(call) == 0 ? 0 : workspace_of(call, route, nullptr).bytes;
 }
 
-cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspace, cudaStream_t stream) {
-  if (items_of(call) == 0) return cudaSuccess;
+namespace {
+
+cudaError_t launch_slice(const RecurrenceCall& call, Route route, void* workspace, cudaStream_t stream) {
+  if (call.V <= kChunk) route.shares = 1;  // one half is all there is
   cudaError_t error = cudaSuccess;
   const bool is_bf16 = call.q.dtype == DType::bf16, by_channel = call.gate_kind == GateKind::channel,
              delta = call.rule == Rule::delta;
@@ -179,6 +181,15 @@ cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspa
   // One CTA a segment, or two: schedule.streams is what a CTA skips to find its next one.
   p.schedule.streams = route.streams * route.segments;
   return forward(route.state_blocks(), route.state_blocks());
+}
+
+}  // namespace
+
+cudaError_t launch(const RecurrenceCall& call, const Route& route, void* workspace, cudaStream_t stream) {
+  cudaError_t error = cudaSuccess;
+  for (std::int32_t slice = 0; slice < slices_of(call) && items_of(call) > 0 && error == cudaSuccess; ++slice)
+    error = launch_slice(slice_of(call, slice), route, workspace, stream);
+  return error;
 }
 
 }  // namespace fla::flash_kda

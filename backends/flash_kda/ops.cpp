@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/flash_kda/flash.h"
+#include "backends/flash_kda/sizes.h"
 #include "backends/flash_kda/verifier.h"
 #include "fla/core/cuda_devices.h"
 #include "fla/core/cuda_error.h"
@@ -39,12 +40,12 @@ std::string text_of(const Route& route) {
 struct Name {
   std::string_view name, env_var, doc;
 };
-constexpr Name kKda{
-    "flash_kda", "FLA_FLASH_KDA",
-    "chunked prefill on Hopper's tensor cores, bf16 and f16, K and V of 64 or 128, f32 states; sm_90"};
-constexpr Name kGdn{
-    "flash_gdn", "FLA_FLASH_GDN",
-    "chunked prefill by flash_kda's kernels, bf16 and f16, K and V of 64 or 128, f32 states; sm_90"};
+constexpr Name kKda{"flash_kda", "FLA_FLASH_KDA",
+                    "chunked prefill on Hopper's tensor cores, bf16 and f16, K of 64 or 128, V of 64 to 256, "
+                    "f32 states; sm_90"};
+constexpr Name kGdn{"flash_gdn", "FLA_FLASH_GDN",
+                    "chunked prefill by flash_kda's kernels, bf16 and f16, K of 64 or 128, V of 64 to 256, "
+                    "f32 states; sm_90"};
 constexpr Name kGla{
     "flash_gla", "FLA_FLASH_GLA",
     "chunked prefill by flash_kda's kernels without what the delta rule needs, bf16 and f16, K "
@@ -52,7 +53,7 @@ constexpr Name kGla{
 constexpr Name kSimpleGla{
     "flash_simple_gla", "FLA_FLASH_SIMPLE_GLA",
     "chunked prefill by flash_gla's kernels, for gates of one number a token or a head, "
-    "bf16 and f16, K and V of 64 or 128, f32 states; sm_90"};
+    "bf16 and f16, K of 64 or 128, V of 64 to 256, f32 states; sm_90"};
 
 /// What the backends of all ops have; Backend is the op's class.
 template <class Backend, const Name& kName>
@@ -86,7 +87,9 @@ class Flash : public Backend {
   }
 
   std::string route(std::string_view, const Args& args) const override {
-    return text_of(chosen(call_of(args, {}), args.q.device()));
+    const RecurrenceCall call = call_of(args, {});
+    return text_of(chosen(call, args.q.device())) +
+           (call.V > kHead ? "; twice, 128 columns of V at most" : "");
   }
 
  protected:
@@ -108,9 +111,10 @@ class Flash : public Backend {
     const CallWorkspace memory(args.workspace, workspace(call, route), device, args.stream);
     RecurrenceResult result = make_result(args);
     call = call_of(args, result);
-    // Only the last kernel writes results.
+    // Only the last kernel writes results, of the last slice too.
     check_cuda(launch(call, route, memory.data(), static_cast<cudaStream_t>(args.stream.handle)),
-               "launching the kernels of flash_kda", BackendError::Wrote::nothing);
+               "launching the kernels of flash_kda",
+               call.V > kHead ? BackendError::Wrote::maybe : BackendError::Wrote::nothing);
     return result;
   }
 

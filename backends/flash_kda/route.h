@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -140,6 +141,22 @@ inline Route cheapest_route(const RecurrenceCall& call, int processors, bool det
     }
   }
   return best;
+}
+
+/// Columns of V know nothing of each other: calls with more than 128 go in slices of so many, each a call of
+/// its own.
+inline std::int32_t slices_of(const RecurrenceCall& call) { return ceil_div(call.V, kHead); }
+inline RecurrenceCall slice_of(RecurrenceCall call, std::int32_t slice) {
+  const std::int64_t first = std::int64_t{slice} * kHead;
+  const auto from = [&](void*& data, std::int64_t bytes) {
+    if (data) data = static_cast<std::byte*>(data) + bytes;
+  };
+  from(call.v.data, first * 2);
+  from(call.o.data, first * 2);
+  for (States* const states : {&call.initial_state, &call.final_state})
+    from(states->data, first * states->value * 4);
+  call.V = std::min<decltype(call.V)>(call.V - first, kHead);
+  return call;
 }
 
 /// Which squares of norms are ordinary: of keys from 2^-6 to 1.1 (additive: 2^10), of queries with 16 scale

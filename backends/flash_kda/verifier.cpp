@@ -42,7 +42,8 @@ Verdict verify_sizes(const recurrence::Arguments& args) {
   } sizes{args.q.size(1), args.v.size(2), args.q.size(3), args.v.size(3),
           packed ? args.cu_seqlens.size(0) - 1 : args.q.size(0)};
   FLA_REFUSE_IF(sizes.K != kHead && sizes.K != kHead / 2, "requires K=64 or K=128, got {}", sizes.K);
-  FLA_REFUSE_IF(sizes.V != kHead && sizes.V != kHead / 2, "requires V=64 or V=128, got {}", sizes.V);
+  FLA_REFUSE_IF(sizes.V <= 0 || sizes.V > 2 * kHead || sizes.V % (kHead / 2) != 0,
+                "requires V of 64, 128, 192 or 256, got {}", sizes.V);
   FLA_REFUSE_IF(sizes.T > kMostTokens, "requires fewer than 2^31-64 tokens, got {}", sizes.T);
   FLA_REFUSE_IF(packed && sizes.N > kMostSequences, "requires at most 8192 packed sequences, got {}",
                 sizes.N);

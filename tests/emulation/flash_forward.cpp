@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <span>
 #include <utility>
 
@@ -270,71 +271,85 @@ ForwardResult run(const Forward& forward, const Options& options) {
   const std::size_t bytes = flash_kda::workspace_of(call, route, nullptr).bytes;
   const auto memory = device.buffer<std::byte>("workspace", (bytes + 255) / 256 * 256);
   std::ranges::fill(memory, std::byte{0x7f});  // NaN as numbers, and as flags raised long ago
-  const flash_kda::Workspace workspace = flash_kda::workspace_of(call, route, memory.data());
 
-  flash_kda::Params params{};
-  params.call = flash_kda::with_pool(call);
-  for (int keys = 0; keys < 2; ++keys) params.windows[keys] = flash_kda::window_of(call, keys == 0);
-  params.schedule = workspace.schedule;
-  params.segments = workspace.segments;
-  params.split = route.shares == 2;
-  params.looks = forward.looks;
-  params.gate_f32 = args.g.dtype() == DType::f32;
-  params.bias_rows = flash_kda::has_rows(call.dt_bias);
-  if (call.T > 0) {
-    params.q = map_of(args.q, 32);
-    params.k = map_of(args.k, 32);
-    if (forward.gates == GateKind::channel && !params.gate_f32) params.g = map_of(args.g);
-    params.v = map_of(args.v);
-    params.o = map_of(placed.padded_o());
-  }
-
-  params.first_by_tma = flash_kda::has_boxes(call.initial_state);
-  params.last_by_tma = flash_kda::has_boxes(call.final_state);
-  if (params.first_by_tma) params.first_state = map_of(call, call.initial_state);
-  if (params.last_by_tma) params.last_state = map_of(call, call.final_state);
-
-  flash_kda::Params states = params;  // of the last kernel
+  struct Slice {
+    RecurrenceCall call;
+    flash_kda::Route route;
+    flash_kda::Workspace workspace;
+    flash_kda::Params params{}, states{};  // of the last kernel
+  };
+  std::deque<Slice> slices;
   std::vector<Kernel> kernels;
-  const auto add = [&](Kernel kernel) {
-    kernel.early = !kernels.empty();
-    kernels.push_back(std::move(kernel));
-  };
-  const auto add_forward = [&](const char* name, flash_kda::Params& given, int blocks, int state_blocks) {
-    given.state_blocks = state_blocks;
-    add({.name = name,
-         .blocks = static_cast<std::uint32_t>(blocks),
-         .threads = flash_kda::kThreads,
-         .shared_bytes = flash_kda::kSharedBytes,
-         .body = [&given, body = forward_body(call)](Smem smem) { body(given, smem); },
-         .resident = route.together() ? 0u : 2u});
-  };
-  if (flash_kda::planned(call) || route.depth > 0)
-    add({.name = "plan",
-         .blocks = 2,
-         .threads = flash_kda::kPlanThreads,
-         .shared_bytes = flash_kda::kPlanShared,
-         .body = [&](Smem smem) { flash_kda::plan(workspace.plan, smem); }});
-  if (route.together()) {
-    add_forward("forward", params, route.state_blocks() + route.prep_blocks, route.state_blocks());
-  } else {
+  const auto add_slice = [&](std::int32_t index) {
+    Slice& slice = slices.emplace_back(Slice{flash_kda::slice_of(call, index), route, {}});
+    if (slice.call.V <= flash_kda::kChunk) slice.route.shares = 1;
+    slice.workspace = flash_kda::workspace_of(slice.call, slice.route, memory.data());
+    flash_kda::Params& params = slice.params;
+    params.call = flash_kda::with_pool(slice.call);
+    for (int keys = 0; keys < 2; ++keys) params.windows[keys] = flash_kda::window_of(slice.call, keys == 0);
+    params.schedule = slice.workspace.schedule;
+    params.segments = slice.workspace.segments;
+    params.split = slice.route.shares == 2;
+    params.looks = forward.looks;
+    params.gate_f32 = args.g.dtype() == DType::f32;
+    params.bias_rows = flash_kda::has_rows(call.dt_bias);
+    if (call.T > 0) {
+      params.q = map_of(args.q, 32);
+      params.k = map_of(args.k, 32);
+      if (forward.gates == GateKind::channel && !params.gate_f32) params.g = map_of(args.g);
+      params.v = map_of(args.v.slice(3, index * flash_kda::kHead, slice.call.V));
+      params.o = map_of(placed.padded_o().slice(3, index * flash_kda::kHead, slice.call.V));
+    }
+    params.first_by_tma = flash_kda::has_boxes(slice.call.initial_state);
+    params.last_by_tma = flash_kda::has_boxes(slice.call.final_state);
+    if (params.first_by_tma) params.first_state = map_of(slice.call, slice.call.initial_state);
+    if (params.last_by_tma) params.last_state = map_of(slice.call, slice.call.final_state);
+    slice.states = params;
+
+    const std::size_t before = kernels.size();
+    const auto add = [&](Kernel kernel) {
+      kernel.early = kernels.size() > before;
+      kernels.push_back(std::move(kernel));
+    };
+    const auto add_forward = [&](const char* name, flash_kda::Params& given, int blocks, int state_blocks) {
+      given.state_blocks = state_blocks;
+      add({.name = name,
+           .blocks = static_cast<std::uint32_t>(blocks),
+           .threads = flash_kda::kThreads,
+           .shared_bytes = flash_kda::kSharedBytes,
+           .body = [&given, body = forward_body(call)](Smem smem) { body(given, smem); },
+           .resident = route.together() ? 0u : 2u});
+    };
+    const std::int32_t state_blocks = slice.route.state_blocks();
+    if (flash_kda::planned(call) || route.depth > 0)
+      add({.name = "plan",
+           .blocks = 2,
+           .threads = flash_kda::kPlanThreads,
+           .shared_bytes = flash_kda::kPlanShared,
+           .body = [&slice](Smem smem) { flash_kda::plan(slice.workspace.plan, smem); }});
+    if (route.together()) {
+      add_forward("forward", params, state_blocks + route.prep_blocks, state_blocks);
+      return;
+    }
     if (call.T > 0) add_forward("prep", params, route.prep_blocks, 0);
     if (route.segments > 1)
       add({.name = "part",
            .blocks = static_cast<std::uint32_t>(flash_kda::parts_of(items, route.segments)),
            .threads = flash_kda::Part::threads,
            .shared_bytes = flash_kda::Part::bytes,
-           .body = [&, body = part_body(call)](Smem smem) { body(params, smem); },
+           .body = [&slice, body = part_body(call)](Smem smem) { body(slice.params, smem); },
            .resident = 2});
     if (route.segments > 2)
       add({.name = "combine",
            .blocks = flash_kda::Combine::blocks * static_cast<std::uint32_t>(items),
            .threads = flash_kda::Combine::threads,
            .shared_bytes = flash_kda::Combine::bytes,
-           .body = [&](Smem smem) { flash_kda::combine(params, smem); }});
-    states.schedule.streams = route.streams * route.segments;
-    add_forward("state", states, route.state_blocks(), route.state_blocks());
-  }
+           .body = [&slice](Smem smem) { flash_kda::combine(slice.params, smem); }});
+    slice.states.schedule.streams = route.streams * route.segments;
+    add_forward("state", slice.states, state_blocks, state_blocks);
+  };
+  for (std::int32_t index = 0; index < flash_kda::slices_of(call); ++index) add_slice(index);
+  const flash_kda::Params& params = slices.front().params;
 
   ForwardResult result;
   result.findings = device.run(kernels, options);

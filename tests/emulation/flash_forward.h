@@ -15,7 +15,7 @@
 namespace fla::emulation {
 
 struct Forward {
-  cases::KdaSpec spec{};    ///< K and V of 64 or 128, dtype bf16 or f16
+  cases::KdaSpec spec{};    ///< K of 64 or 128, V up to 256, dtype bf16 or f16
   std::int64_t beyond = 0;  ///< tokens after the last packed sequence, all NaN
   bool fused = false;       ///< q, k, v, g and beta are slices of one row a token, with NaN beside them
   bool in_place = false;    ///< final_state is initial_state's memory

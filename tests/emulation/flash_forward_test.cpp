@@ -240,6 +240,20 @@ const std::vector<Case>& all_cases() {
                                                    f.streams = 1;
                                                    f.depth = 3;
                                                  })},
+      {"ValuesOf192Channels", with(packed({70, 0, 64}), [](Forward& f) { f.spec.V = 192; })},
+      {"SplitValuesOf192Channels", with(inside(130),
+                                        [](Forward& f) {
+                                          f.spec.V = 192;
+                                          f.in_place = true;
+                                          f.streams = 1;
+                                          f.depth = 3;
+                                        })},
+      {"ValuesOf256Channels", with(softplus(250, DataKind::slow),
+                                   [](Forward& f) {
+                                     f.spec.K = 64, f.spec.V = 256;
+                                     f.segments = 2;
+                                     f.spec.options.state_v_first = true;
+                                   })},
       {"Additive", additive(130, DataKind::random)},
       {"AdditiveBf16Gates", with(additive(128, DataKind::slow),
                                  [](Forward& f) {

@@ -206,8 +206,8 @@ TEST_F(FlashKdaIsRight, AtEveryMagnitude) {
   }
 }
 
-TEST_F(FlashKdaIsRight, ForHeadsOf64Channels) {
-  for (const auto& [K, V] : {std::pair{64, 64}, {64, 128}, {128, 64}}) {
+TEST_F(FlashKdaIsRight, ForHeadsOfOtherSizes) {
+  for (const auto& [K, V] : {std::pair{64, 64}, {64, 128}, {128, 64}, {128, 192}, {64, 256}}) {
     SCOPED_TRACE("K=" + std::to_string(K) + " V=" + std::to_string(V));
     for (const DType dtype : {DType::bf16, DType::f16}) {
       KdaSpec spec{.B = 2, .T = 150, .H = 1, .HV = 2, .K = K, .V = V, .dtype = dtype, .gate_dtype = dtype};
