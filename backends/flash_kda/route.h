@@ -114,13 +114,14 @@ inline Route cheapest_route(const RecurrenceCall& call, int processors, bool det
           {.streams = items, .depth = 0, .prep_blocks = processors, .shares = shares});
     // Of equals the one with the fewest streams.
     for (std::int32_t streams = 1; streams <= std::min(items, (processors - 1) / shares); ++streams) {
-      const std::int32_t others = processors - streams * shares, rest = items % streams;
+      const std::int32_t others = processors - streams * shares, rounds = items / streams,
+                         rest = items % streams;
       const auto round = [&](std::int32_t active) {
         return active == 0 ? 0.0
                            : std::max(active * chunks * costs.prep / others,
                                       chain_of(costs.state_beside, chunks) + costs.start_beside);
       };
-      offer(costs.launch + 2.5 * costs.start + (items / streams) * round(streams) + round(rest),
+      offer(costs.launch + 2.5 * costs.start + rounds * round(streams) + round(rest),
             {.streams = streams, .depth = depth_of(streams), .prep_blocks = others, .shares = shares});
     }
     if (deterministic || (planned(call) && call.N > 1)) continue;
@@ -155,7 +156,7 @@ inline RecurrenceCall slice_of(RecurrenceCall call, std::int32_t slice) {
   from(call.o.data, first * 2);
   for (States* const states : {&call.initial_state, &call.final_state})
     from(states->data, first * states->value * 4);
-  call.V = std::min<decltype(call.V)>(call.V - first, kHead);
+  call.V = std::min(call.V - slice * kHead, kHead);
   return call;
 }
 
