@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 
 constexpr int kFolded = 4;                           // tokens at most
 constexpr int kFoldedRead = kTileRows == 4 ? 1 : 2;  // vectors of columns; 2 * kFolded accumulators each
-constexpr int kFoldedWrite = 4;                      // with kFolded vectors of u each
+constexpr int kFoldedWrite = kLanes == 16 ? 2 : 4;   // with kFolded vectors of u each
 
 struct Fold {
   float* decay;                    // G_T, [K]
@@ -133,10 +133,22 @@ struct Rows {
   }
 };
 
+// Passes over a block's rows: some that read, one that writes. The lines that are brought for later are dealt
+// out to all of them: all at once, they would hold up the first pass, and none would be on its way during the
+// others.
+constexpr int kFoldedPasses = kFoldedWrite / kFoldedRead + 1;
+template <int kPass>
+HWY_INLINE void touch_share(Ahead& lines) {
+  constexpr int kAll = std::max(kFoldedWrite * kLanes / 16, 1);  // a row
+  constexpr int kLeft = kFoldedPasses - kPass;  // the first ones have more: nothing may have to be written
+  constexpr int kShare = kAll * kLeft / kFoldedPasses - kAll * (kLeft - 1) / kFoldedPasses;
+  if constexpr (kShare > 0) lines.touch<16 * kShare>();
+}
+
 // First pass over kVectors vectors of columns: writes u, [kTokens][stride], and the outputs, and keeps
 // kCopied vectors of each row in a block. Rows of a state lie a power of two apart and would drive each other
 // out of L1 until the next pass.
-template <int kTokens, int kVectors, int kCopied>
+template <int kTokens, int kVectors, int kCopied, int kPass>
 HWY_INLINE void read_folded(DF d, const Fold& f, const float* HWY_RESTRICT state, std::size_t row,
                             std::size_t channels, const float* const* v, float* const* o, std::size_t column,
                             float* HWY_RESTRICT u, std::size_t stride, const Rows& soon, Ahead& ahead) {
@@ -146,12 +158,11 @@ HWY_INLINE void read_folded(DF d, const Fold& f, const float* HWY_RESTRICT state
   }
   Ahead lines = ahead;
   for (std::size_t k = 0; k < channels; ++k) {
-    if constexpr (kCopied > 0) lines.touch<kCopied * kLanes>();
+    if constexpr (kPass >= 0) touch_share<kPass>(lines);
     soon.touch(k);
     VF s[kVectors];
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) s[n] = hn::LoadU(d, state + k * row + n * kLanes);
     if constexpr (kCopied > 0) {
-      static_assert(kCopied > kVectors);
       float* const block = f.block + k * (kCopied * kLanes);
       FLA_UNROLL for (int n = 0; n < kVectors; ++n) hn::Store(s[n], d, block + n * kLanes);
       FLA_UNROLL for (int n = kVectors; n < kCopied; ++n) {
@@ -190,14 +201,16 @@ HWY_INLINE void add_outer_folded(DF d, const Quad& keys, const VF (&u)[kTokens][
 template <int kTokens, int kVectors>
 HWY_INLINE void write_folded(DF d, const Fold& f, const float* from, std::size_t from_row, float* to,
                              std::size_t row, std::size_t channels, const float* HWY_RESTRICT u,
-                             std::size_t stride) {
+                             std::size_t stride, Ahead& ahead) {
   VF ut[kTokens][kVectors];
   FLA_UNROLL for (int t = 0; t < kTokens; ++t) {
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
       ut[t][n] = hn::Load(d, u + static_cast<std::size_t>(t) * stride + static_cast<std::size_t>(n) * kLanes);
     }
   }
+  Ahead lines = ahead;
   for (std::size_t k = 0; k < channels; ++k) {
+    if constexpr (kVectors == kFoldedWrite) touch_share<kFoldedPasses - 1>(lines);
     const VF decay = hn::Set(d, f.decay[k]);
     VF s[kVectors];
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) {
@@ -206,6 +219,7 @@ HWY_INLINE void write_folded(DF d, const Fold& f, const float* from, std::size_t
     add_outer_folded<kTokens, kVectors>(d, load_quad(d, f.keys + k * kFolded), ut, s);
     FLA_UNROLL for (int n = 0; n < kVectors; ++n) hn::StoreU(s[n], d, to + k * row + n * kLanes);
   }
+  ahead = lines;
 }
 
 // The last columns, fewer than a vector, with the sums of whole ones.
@@ -244,18 +258,23 @@ HWY_NOINLINE void step_folded(DF d, const Fold& f, const float* from, float* to,
   HWY_ALIGN_MAX float u[kTokens * kStride];
   std::size_t c = first;
   for (; c + kStride <= last; c += kStride) {
-    read_folded<kTokens, kFoldedRead, kFoldedWrite>(d, f, from + c, V, K, v, o, c, u, kStride, {}, ahead);
+    read_folded<kTokens, kFoldedRead, kFoldedWrite, 0>(d, f, from + c, V, K, v, o, c, u, kStride, {}, ahead);
     const float* const next = c + 2 * kStride <= last ? from + c + kStride : following;
-    for (int n = kFoldedRead; n < kFoldedWrite; n += kFoldedRead) {
-      const std::size_t at = static_cast<std::size_t>(n) * kLanes;
-      read_folded<kTokens, kFoldedRead, 0>(d, f, f.block + at, kStride, K, v, o, c + at, u + at, kStride,
-                                           {next, V}, ahead);
+    const auto read = [&]<int kPass>(std::integral_constant<int, kPass>) HWY_ATTR {
+      constexpr std::size_t at = static_cast<std::size_t>(kPass) * kFoldedRead * kLanes;
+      read_folded<kTokens, kFoldedRead, 0, kPass>(d, f, f.block + at, kStride, K, v, o, c + at, u + at,
+                                                  kStride, {next, V}, ahead);
+    };
+    if constexpr (kFoldedPasses > 2) read(std::integral_constant<int, 1>{});
+    if constexpr (kFoldedPasses > 3) {
+      read(std::integral_constant<int, 2>{});
+      read(std::integral_constant<int, 3>{});
     }
-    if (to) write_folded<kTokens, kFoldedWrite>(d, f, f.block, kStride, to + c, V, K, u, kStride);
+    if (to) write_folded<kTokens, kFoldedWrite>(d, f, f.block, kStride, to + c, V, K, u, kStride, ahead);
   }
   for (; c + kLanes <= last; c += kLanes) {
-    read_folded<kTokens, 1, 0>(d, f, from + c, V, K, v, o, c, u, kStride, {}, ahead);
-    if (to) write_folded<kTokens, 1>(d, f, from + c, V, to + c, V, K, u, kStride);
+    read_folded<kTokens, 1, 0, -1>(d, f, from + c, V, K, v, o, c, u, kStride, {}, ahead);
+    if (to) write_folded<kTokens, 1>(d, f, from + c, V, to + c, V, K, u, kStride, ahead);
   }
   if (c < last) fold_tail<kTokens>(d, f, from + c, to ? to + c : nullptr, V, K, v, o, c, last - c);
 }
