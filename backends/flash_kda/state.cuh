@@ -2,7 +2,8 @@
 
 #include "backends/flash_kda/prep.cuh"
 
-/// State: packets in, o and the last state out. One CTA a stream; per chunk (notation: layout.cuh)
+/// State: packets in, o and the last state out. One CTA a stream, or two that have half of V each; per chunk
+/// (notation: layout.cuh)
 ///     Y = V - K~ S      O = Q^ S + B V      S' = diag(gamma) S + K^r^T Y
 /// in transposed registers, S^T divided by 16 (range of f16), Q^ times 16. Where the rule is additive, there
 /// is no K~, Y is V, and B, times 16, takes V/16 as the state's product does: one batch of products a chunk.
