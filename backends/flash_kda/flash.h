@@ -8,8 +8,8 @@
 /// use_qk_l2norm_in_kernel makes them, and values within f16's range.
 namespace fla::flash_kda {
 
-/// Which way a call goes. `together` or not makes no difference to the results; segments do, within their
-/// errors.
+/// Which way a call goes. `together` or not and `shares` make no difference to the results; segments do,
+/// within their errors.
 struct Route {
   std::int32_t streams = 0;      ///< chains of states that run at once
   std::int32_t depth = 0;        ///< places of packets a stream has; 0: all packets are kept

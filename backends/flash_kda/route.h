@@ -105,7 +105,7 @@ inline Route cheapest_route(const RecurrenceCall& call, int processors, bool det
   for (const std::int32_t shares : {1, 2}) {
     if (shares == 2 && call.V <= kChunk) break;
     const double part = shares == 2 || call.V <= kChunk ? costs.split : 1,
-                 traffic = costs.traffic * (shares == 2 ? 1.75 : 1);
+                 traffic = costs.traffic * (shares == 2 ? 1.75 : 1);  // both read the packet, not V and O
     const auto chain_of = [&](double state, double length) { return length * state * part; };
     offer(prep + costs.start + costs.launch +
               std::max(ceil_div(std::int64_t(items) * shares, processors) *

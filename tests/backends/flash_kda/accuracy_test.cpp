@@ -118,24 +118,26 @@ TEST_P(FlashKdaData, IsWithinTheBarsWithAGateAToken) {
   expect_right(fla::chunk_gated_delta_rule, spec, bars());
 }
 
+/// Whole heads, packed heads of which one size is 64, and a sequence long enough for segments.
+template <class Args>
+void expect_right_in_every_shape(fla::RecurrenceResult (*chunk)(const Args&), DataKind data, DType dtype,
+                                 std::int64_t fla::cases::CaseSpec<Args>::*narrow, const Bars& bars) {
+  fla::cases::CaseSpec<Args> spec{
+      .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype, .data = data};
+  expect_right(chunk, spec, bars);
+  spec.gate_dtype = dtype;
+  spec.B = 1, spec.*narrow = 64, spec.lengths = {10, 70, 0, 300};
+  expect_right(chunk, spec, bars);
+  spec.lengths = {}, spec.T = 3000, spec.H = spec.HV = 1, spec.*narrow = 128;
+  expect_right(chunk, spec, bars);
+}
+
 TEST_P(FlashKdaData, IsWithinTheBarsWithoutADeltaRule) {
   const auto& [data, dtype] = GetParam();
-  fla::cases::CaseSpec<fla::GlaArgs> channels{
-      .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype, .data = data};
-  expect_right(fla::chunk_gla, channels, bars());
-  channels.gate_dtype = dtype;
-  channels.B = 1, channels.K = 64, channels.lengths = {10, 70, 0, 300};
-  expect_right(fla::chunk_gla, channels, bars());
-  channels.lengths = {}, channels.T = 3000, channels.H = channels.HV = 1, channels.K = 128;  // segments
-  expect_right(fla::chunk_gla, channels, bars());
-  fla::cases::CaseSpec<fla::SimpleGlaArgs> tokens{
-      .B = 2, .T = 200, .H = 2, .HV = 4, .K = 128, .V = 128, .dtype = dtype, .data = data};
-  expect_right(fla::chunk_simple_gla, tokens, bars());
-  tokens.gate_dtype = dtype;
-  tokens.B = 1, tokens.V = 64, tokens.lengths = {10, 70, 0, 300};
-  expect_right(fla::chunk_simple_gla, tokens, bars());
-  tokens.lengths = {}, tokens.T = 3000, tokens.H = tokens.HV = 1, tokens.V = 128;
-  expect_right(fla::chunk_simple_gla, tokens, bars());
+  using Channels = fla::cases::CaseSpec<fla::GlaArgs>;
+  using Tokens = fla::cases::CaseSpec<fla::SimpleGlaArgs>;
+  expect_right_in_every_shape(fla::chunk_gla, data, dtype, &Channels::K, bars());
+  expect_right_in_every_shape(fla::chunk_simple_gla, data, dtype, &Tokens::V, bars());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FlashKdaData,
