@@ -308,7 +308,8 @@ TEST_F(CApiOfKda, SaysHowMuchWorkspaceACallWants) {
 
 TEST_F(CApiOfKda, RefusesNamesThatDoNotExist) {
   EXPECT_EQ(call.refusal("kda.chunk"),
-            "1 function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, got 'chunk'");
+            "1 function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, replay_kda, "
+            "fold_kda, got 'chunk'");
   EXPECT_THAT(call.refusal("kdaa"),
               testing::MatchesRegex("1 op: expected one of c_api_test, common, .*, got 'kdaa'"));
   EXPECT_EQ(call.refusal("kda."), "1 name: expected op.function or an op, got 'kda.'");

@@ -5,6 +5,7 @@
 
 #include "backends/cpu_simd/head.h"
 #include "fla/ops/recurrence/parameter_sums.h"
+#include "fla/ops/recurrence/replay_call.h"
 
 namespace fla::cpu_simd {
 
@@ -35,6 +36,13 @@ struct RecurrentKernel {
               std::int64_t part, std::int64_t parts, float* scratch);
 };
 
+/// The kernel of a step over rings, likewise.
+struct ReplayKernel {
+  std::size_t (*scratch_floats)(std::int64_t K, std::int64_t V);
+  void (*run)(const ReplayCall& call, std::int64_t first, std::int64_t last, std::int64_t part,
+              std::int64_t parts, float* scratch);
+};
+
 /// The value heads of one key head of one sequence, and where their parts of the parameters' gradients go.
 struct GradientTask {
   std::int64_t sequence = 0, key_head = 0;
@@ -50,6 +58,7 @@ struct BackwardKernel {
 /// Null when this build has no kernel for the target (one of Highway's HWY_NEON, HWY_AVX2, ...).
 const ChunkKernel* chunk_kernel(std::int64_t target);
 const RecurrentKernel* recurrent_kernel(std::int64_t target);
+const ReplayKernel* replay_kernel(std::int64_t target);
 const BackwardKernel* backward_kernel(std::int64_t target);
 
 }  // namespace fla::cpu_simd

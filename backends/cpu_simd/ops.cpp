@@ -61,6 +61,28 @@ Verdict verify(const Args& args) {
   return verify_state(args.final_state, "final_state");
 }
 
+template <ReplayArgs Args>
+Verdict verify(const Args& args) {
+  FLA_REFUSE_IF(!args.q.device().is_cpu(), "requires CPU tensors, got {}", args.q.device());
+  FLA_VERIFY(verify_rows(args.q, "q"));
+  FLA_VERIFY(verify_rows(args.k, "k"));
+  FLA_VERIFY(verify_rows(args.v, "v"));
+  FLA_VERIFY(verify_rows(args.ring_k, "ring_k"));
+  FLA_VERIFY(verify_rows(args.ring_u, "ring_u"));
+  if constexpr (Args::kOp.gate == GateKind::channel) {
+    FLA_VERIFY(verify_rows(args.g, "g"));
+    FLA_VERIFY(verify_rows(args.ring_g, "ring_g"));
+  }
+  if constexpr (Args::kOp.rule == Rule::low_rank) {
+    FLA_VERIFY(verify_rows(args.a, "a"));
+    FLA_VERIFY(verify_rows(args.b, "b"));
+    FLA_VERIFY(verify_rows(args.ring_b, "ring_b"));
+    FLA_VERIFY(verify_rows(args.ring_w, "ring_w"));
+  }
+  FLA_VERIFY(verify_rows(args.out, "out"));
+  return verify_state(args.state, "state");
+}
+
 /// What a call that was chosen is to keep, whatever the settings are when it runs.
 struct Promise {
   bool batch_invariant;
@@ -148,6 +170,14 @@ class CpuSimd : public Backend {
     return run(args, run_recurrent);
   }
 
+  template <ReplayArgs Args>
+  ReplayResult run_rings(const Args& args) const {
+    const recurrence::ReplayArguments all = recurrence::replay_arguments_of(args);
+    ReplayResult result = recurrence::make_result(all);
+    run_replay(recurrence::call_of(all, result), target());
+    return result;
+  }
+
  private:
   template <class Args, class Kernels, class... Options>
   RecurrenceResult run(const Args& args, Kernels kernels, Options... options) const {
@@ -174,7 +204,9 @@ class CpuSimd : public Backend {
     return run_chunks(args, accepted);                                                                    \
   }                                                                                                       \
   Verdict fused_recurrent_##OP##_verifier(const NAME##Args& args) const override { return verify(args); } \
-  RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override { return run_tokens(args); }
+  RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override { return run_tokens(args); }     \
+  Verdict replay_##OP##_verifier(const NAME##ReplayArgs& args) const override { return verify(args); }    \
+  ReplayResult replay_##OP(const NAME##ReplayArgs& args) override { return run_rings(args); }
 #define FLA_CPU_SIMD_BACKWARD(OP, NAME)                                                   \
   Verdict chunk_##OP##_backward_verifier(const NAME##BackwardArgs& args) const override { \
     return verify(args);                                                                  \

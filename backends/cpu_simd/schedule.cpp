@@ -51,16 +51,15 @@ void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Tar
   });
 }
 
-void run_recurrent(const RecurrenceCall& call, const CallExtras& extras, const Target& target) {
-  const int threads = recurrence::threads_for(call);
-  const std::int64_t heads = call.N * call.HV;
-  const std::size_t scratch = target.recurrent->scratch_floats(call.K, call.V);
+namespace {
+
+/// Calls run(first, last, part, parts), part of parts of the columns of heads [first, last).
+template <class Run>
+void run_heads(std::int64_t heads, int threads, Run&& run) {
   if (heads < threads) {
     const std::int64_t parts = (threads + heads - 1) / std::max<std::int64_t>(heads, 1);
-    parallel_for(heads * parts, threads, [&](std::int64_t task, int) {
-      const std::int64_t head = task / parts;
-      target.recurrent->run(call, extras, head, head + 1, task % parts, parts, thread_scratch(scratch));
-    });
+    parallel_for(heads * parts, threads,
+                 [&](std::int64_t task, int) { run(task / parts, task / parts + 1, task % parts, parts); });
     return;
   }
   // Runs of heads long enough for the prefetch, several a thread where there are enough, so that none waits
@@ -68,10 +67,27 @@ void run_recurrent(const RecurrenceCall& call, const CallExtras& extras, const T
   constexpr std::int64_t kHeadsWorthARun = 32, kRunsAThread = 4;
   const std::int64_t runs =
       std::clamp<std::int64_t>(heads / kHeadsWorthARun, threads, kRunsAThread * threads);
-  parallel_for(runs, threads, [&](std::int64_t run, int) {
-    target.recurrent->run(call, extras, heads * run / runs, heads * (run + 1) / runs, 0, 1,
-                          thread_scratch(scratch));
-  });
+  parallel_for(runs, threads,
+               [&](std::int64_t i, int) { run(heads * i / runs, heads * (i + 1) / runs, 0, 1); });
+}
+
+}  // namespace
+
+void run_recurrent(const RecurrenceCall& call, const CallExtras& extras, const Target& target) {
+  const std::size_t scratch = target.recurrent->scratch_floats(call.K, call.V);
+  run_heads(call.N * call.HV, recurrence::threads_for(call),
+            [&](std::int64_t first, std::int64_t last, std::int64_t part, std::int64_t parts) {
+              target.recurrent->run(call, extras, first, last, part, parts, thread_scratch(scratch));
+            });
+}
+
+void run_replay(const ReplayCall& replay, const Target& target) {
+  const RecurrenceCall& call = replay.call;
+  const std::size_t scratch = target.replay->scratch_floats(call.K, call.V);
+  run_heads(call.N * call.HV, recurrence::threads_for(call),
+            [&](std::int64_t first, std::int64_t last, std::int64_t part, std::int64_t parts) {
+              target.replay->run(replay, first, last, part, parts, thread_scratch(scratch));
+            });
 }
 
 void run_backward(const BackwardCall& call, const Target& target) {

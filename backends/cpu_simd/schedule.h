@@ -11,6 +11,9 @@ void run_chunked(const RecurrenceCall& call, const CallExtras& extras, const Tar
                  bool batch_invariant);
 void run_recurrent(const RecurrenceCall& call, const CallExtras& extras, const Target& target);
 
+/// The same of a step over rings.
+void run_replay(const ReplayCall& call, const Target& target);
+
 /// The same of gradients; neither Rule::low_rank nor a call that normalizes.
 void run_backward(const BackwardCall& call, const Target& target);
 

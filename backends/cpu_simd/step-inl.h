@@ -118,7 +118,8 @@ HWY_INLINE void add_rows(DF d, const float* HWY_RESTRICT state, std::size_t row,
 }
 
 // First pass over kVectors vectors of columns: reads `channels` rows of the state and v, writes u and o.
-template <int kRank, int kVectors>
+// Where no second one follows it brings all lines ahead, and half of them otherwise.
+template <int kRank, int kVectors, bool kAlone = false>
 HWY_INLINE void step_read(DF d, const Step& step, const float* HWY_RESTRICT state, std::size_t row,
                           std::size_t channels, const float* v, float v_factor, float* u, float* o,
                           Ahead& ahead) {
@@ -128,7 +129,7 @@ HWY_INLINE void step_read(DF d, const Step& step, const float* HWY_RESTRICT stat
   const float *HWY_RESTRICT x_scalars = step.probe, *HWY_RESTRICT q_scalars = step.decayed_q;
   std::size_t k = 0;
   for (; k + 4 <= channels; k += 4) {
-    lines.touch<2 * kVectors * kLanes>();
+    lines.touch<(kAlone ? 4 : 2) * kVectors * kLanes>();
     add_rows<0, kVectors>(d, state + k * row, row, load_quad(d, x_scalars + k), load_quad(d, q_scalars + k),
                           p, r);
   }

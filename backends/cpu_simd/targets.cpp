@@ -16,9 +16,10 @@ const std::vector<Target>& supported_targets() {
       const std::int64_t id = rest & -rest;
       const ChunkKernel* chunk = chunk_kernel(id);
       const RecurrentKernel* recurrent = recurrent_kernel(id);
+      const ReplayKernel* replay = replay_kernel(id);
       const BackwardKernel* backward = backward_kernel(id);
-      if (chunk && recurrent && backward)
-        found.push_back({id, hwy::TargetName(id), chunk, recurrent, backward});
+      if (chunk && recurrent && replay && backward)
+        found.push_back({id, hwy::TargetName(id), chunk, recurrent, replay, backward});
     }
     std::stable_partition(found.begin(), found.end(),
                           [](const Target& target) { return target.id != HWY_SVE_256; });

@@ -15,6 +15,7 @@ struct Target {
   std::string_view name;  ///< as Highway calls it: "NEON", "AVX2", "AVX3", ...
   const ChunkKernel* chunk;
   const RecurrentKernel* recurrent;
+  const ReplayKernel* replay;
   const BackwardKernel* backward;
 };
 

@@ -208,7 +208,8 @@ const ShapeRule& rule_in_force(ArgumentTable table, const Argument& argument, co
 }
 
 bool is_result(ArgumentTable table, const Argument& argument) {
-  if (argument.kind != ArgumentKind::output) return false;
+  if (argument.kind != ArgumentKind::output || argument.need == Need::required) return false;
+  if (argument.shape.first.dims[1].axis == Axis::L) return false;  // a ring is read as well: the caller's
   const Argument* needed = find_argument(table, argument.needs);
   return needed == nullptr || needed->is_tensor();
 }
@@ -226,6 +227,8 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
     check_tensor(argument, tensor, first);
     match_shape(argument, rule_in_force(table, argument, args), tensor, sizes);
   };
+  for (const Argument& argument : table)
+    sizes.has_slots |= argument.names_slots() && argument.tensor(args).defined();
   // Required tensors first: they set the sizes that the optional ones are held to. Then the index that says
   // how many sequences there are, then those that name a slot for each of them.
   for (const Argument& argument : table) {
@@ -237,12 +240,8 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
     check(argument);
   }
   for (const Argument& argument : table) {
-    if (argument.kind != ArgumentKind::index || !argument.tensor(args).defined()) continue;
-    if (argument.names_slots()) {
-      sizes.has_slots = true;
-    } else {
+    if (argument.kind == ArgumentKind::index && !argument.names_slots() && argument.tensor(args).defined())
       check(argument);
-    }
   }
   check_either(table, args);
   if (sizes[Axis::N] < 0) sizes[Axis::N] = sizes[Axis::B];
@@ -250,8 +249,12 @@ AxisSizes check_arguments(ArgumentTable table, const void* args) {
     for (const Argument& argument : table) {
       if (argument.names_slots() && argument.tensor(args).defined()) check(argument);
     }
-  } else {
+  } else if (sizes[Axis::P] != sizes[Axis::N]) {
+    const bool measured = sizes[Axis::P] >= 0;  // by a required tensor, which has to agree
     sizes[Axis::P] = sizes[Axis::N];
+    for (const Argument& argument : table) {
+      if (measured && argument.need == Need::required) check(argument);
+    }
   }
   for (const Argument& argument : table) {
     if (!argument.needs.empty() && argument.given(args)) check_need(table, args, argument, sizes);

@@ -17,15 +17,15 @@ namespace fla {
 
 /// The sizes that shapes are made of: batch, tokens, key heads, value heads, key and value channels,
 /// sequences, slots of a pool of states, C: tokens of a chunk, or checkpoints of a sequence, D channels of a
-/// convolution and W tokens that it reaches over.
+/// convolution and W tokens that it reaches over, L tokens of a ring.
 ///
 /// N is what an index of shape "N+1" says, or B where none is given. P is what the first tensor that has it
 /// says where an index of shape "N" or "N C" is given, which then names slots for every sequence; otherwise
 /// every sequence has its own and P is N.
-enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, P, C, D, W, none };
-inline constexpr int kAxes = 11;
+enum class Axis : std::uint8_t { B, T, H, HV, K, V, N, P, C, D, W, L, none };
+inline constexpr int kAxes = 12;
 inline constexpr std::array<std::string_view, kAxes> kAxisNames{"B", "T", "H", "HV", "K", "V",
-                                                                "N", "P", "C", "D",  "W"};
+                                                                "N", "P", "C", "D",  "W", "L"};
 
 /// What each axis measures in one call; -1 where no argument says.
 class AxisSizes {
@@ -170,7 +170,7 @@ FLA_API const Argument* find_argument(ArgumentTable table, std::string_view name
 FLA_API const ShapeRule& rule_in_force(ArgumentTable table, const Argument& argument, const void* args);
 
 /// Whether a function returns what it writes into this output. One that needs an option is not returned: it
-/// is written where the caller gives memory.
+/// is written where the caller gives memory. Nor is one that must be given.
 FLA_API bool is_result(ArgumentTable table, const Argument& argument);
 
 /// Everything about a call that its table can tell: required and needed arguments are there, dtypes, devices,

@@ -58,5 +58,6 @@ FLA_API std::string to_string(DTypeSet types);
 inline constexpr DTypeSet kFloatTypes{DType::bf16, DType::f16, DType::f32};
 inline constexpr DTypeSet kStateTypes{DType::f32, DType::bf16};
 inline constexpr DTypeSet kIndexTypes{DType::i32, DType::i64};
+inline constexpr DTypeSet kRingTypes{DType::f32};
 
 }  // namespace fla

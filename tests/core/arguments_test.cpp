@@ -66,7 +66,7 @@ struct Call {
 
 TEST(ArgumentTable, MeasuresARightCall) {
   const fla::AxisSizes sizes = Call().check();
-  const std::array<std::int64_t, fla::kAxes> expected{2, 3, 1, 2, 4, 5, 2, 2, -1, -1, -1};
+  const std::array<std::int64_t, fla::kAxes> expected{2, 3, 1, 2, 4, 5, 2, 2, -1, -1, -1, -1};
   for (int axis = 0; axis < fla::kAxes; ++axis) {
     EXPECT_EQ(sizes[static_cast<Axis>(axis)], expected[static_cast<std::size_t>(axis)])
         << fla::kAxisNames[static_cast<std::size_t>(axis)];

@@ -109,3 +109,30 @@ def test_linear_attention_is_normalized_where_that_library_does():
     o, _ = fla_cpp.chunk_linear_attn(*CALL)
     assert np.allclose(o, 1)  # all values are 1
     assert np.allclose(fla_cpp.fused_recurrent_linear_attn(*CALL)[0][0, 2], 3 * 8 / np.sqrt(8))
+
+
+def test_steps_over_rings_are_those_that_write_states():
+    random = np.random.default_rng(5)
+    steps, slots, ring = 40, np.array([2, 0]), 8
+    q, k, v = (0.3 * random.standard_normal((2, steps, 2, 8)).astype(np.float32) for _ in range(3))
+    g, beta = -random.random((2, steps, 2, 8)).astype(np.float32), random.random((2, steps, 2)).astype(np.float32)
+    first = random.standard_normal((2, 2, 8, 8)).astype(np.float32)
+    o, last = fla_cpp.fused_recurrent_kda(q, k, v, g, beta, initial_state=first, output_final_state=True)
+
+    state = np.zeros((3, 2, 8, 8), np.float32)
+    state[slots] = first
+    rings = {name: np.full((3, ring, 2, 8), np.nan, np.float32) for name in ("ring_k", "ring_u", "ring_g")}
+    pool = {"state": state, "state_indices": slots, **rings}
+    begin, end = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    for t in range(steps):
+        token = (x[:, t : t + 1] for x in (q, k, v, g, beta))
+        before = state.copy()
+        step = fla_cpp.replay_kda(*token, ring_begin=begin, ring_end=end, **pool)
+        assert error(step, o[:, t : t + 1]) < 1e-5
+        folded = end - begin + 2 > ring
+        assert np.array_equal(state[1], before[1]) and (folded.all() or np.array_equal(state, before))
+        begin, end = np.where(folded, end, begin), end + 1
+    assert fla_cpp.fold_kda(ring_begin=begin, ring_end=end, **pool) is None
+    assert error(state[slots], last) < 1e-5
+    with pytest.raises(ValueError, match="kda: ring_end: expected at most 7 tokens in a ring of L=8 before T=1 more"):
+        fla_cpp.replay_kda(*(x[:, :1] for x in (q, k, v, g, beta)), ring_begin=end - 8, ring_end=end, **pool)

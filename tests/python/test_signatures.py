@@ -25,9 +25,10 @@ def parameters(name):
 def test_every_op_has_its_functions():
     ops = ["kda", "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn", "linear_attn"]
     ops += ["dplr_delta_rule", "iplr_delta_rule", "rwkv7"]
-    forms = ["{}", "chunk_{}", "fused_recurrent_{}", "chunk_{}_backward"]
+    forms = ["{}", "chunk_{}", "fused_recurrent_{}", "chunk_{}_backward", "replay_{}", "fold_{}"]
     names = [form.format(op) for op in ops for form in forms]
-    names.remove("chunk_rwkv7_backward")
+    for name in ("chunk_rwkv7_backward", "replay_rwkv7", "fold_rwkv7"):
+        names.remove(name)
     assert [name for name in FUNCTIONS if name not in LAYER_OPS] == names
     assert set(FUNCTIONS) <= set(fla_cpp.__all__)
 
@@ -77,6 +78,8 @@ def test_the_documentation_has_the_formula_of_the_ops_header(name):
     text, op = getattr(fla_cpp, name).__doc__, FUNCTIONS[name]["op"]
     header = (Path(os.environ["FLA_SOURCE_DIR"]) / f"fla/ops/{op}/{op}.h").read_text()
     start = "" if op in LAYER_OPS else ", from initial_state or a state S of zeros"
+    if name.startswith(("replay_", "fold_")):
+        start = ", from state and its ring"
     formula = text.partition(f"For every token t{start}:\n\n")[2].partition("\n\n")[0]
     lines = [line.strip() for line in formula.splitlines()]
     if op in LAYER_OPS:
@@ -97,11 +100,14 @@ def test_the_example_of_the_documentation_runs(name):
     text = getattr(fla_cpp, name).__doc__.partition("Example:\n\n")[2].partition("\n\n")[0]
     variables = {}
     exec(textwrap.dedent(text), variables)
+    if name.startswith("fold_"):
+        assert variables["state"].isfinite().all()
+        return
     if name.endswith("_backward"):
         assert all(variables[row["name"]].isfinite().all() for row in FUNCTIONS[name]["table"]
                    if row["kind"] == "output" and variables.get(row["name"]) is not None)  # fmt: skip
     else:
-        shape = (1, 100, 256) if name == "short_conv" else (1, 100, 4, 64)
+        shape = (1, 100, 256) if name == "short_conv" else (1, 4 if name.startswith("replay_") else 100, 4, 64)
         assert variables["o"].shape == shape and variables["o"].isfinite().all()
     assert isinstance(variables["x" if name in LAYER_OPS else "k"], torch.Tensor)
 
@@ -187,4 +193,6 @@ def test_the_stubs_have_the_functions_own_signature(name):
     if name.endswith("_backward"):
         results = ["_Array | None"] * len(FUNCTIONS[name]["results"])
     expected = "_Array" if name == "gated_rms_norm" else f"tuple[{', '.join(results)}]"
+    if name.startswith(("replay_", "fold_")):
+        expected = "_Array" if name.startswith("replay_") else "None"
     assert ast.unparse(stub.returns) == expected

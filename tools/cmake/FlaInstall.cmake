@@ -65,6 +65,8 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/recurrence/kinds.h
   fla/ops/recurrence/parts.h
   fla/ops/recurrence/recurrence.h
+  fla/ops/recurrence/replay.h
+  fla/ops/recurrence/replay_call.h
   fla/ops/retention/retention.h
   fla/ops/rwkv7/rwkv7.h
   fla/ops/short_conv/short_conv.h

@@ -27,6 +27,7 @@
 #include "tools/conformance/padded_call.h"
 #include "tools/conformance/pooled_call.h"
 #include "tools/conformance/range_check.h"
+#include "tools/conformance/ring_check.h"
 #include "tools/conformance/searched_recurrence.h"
 #include "tools/conformance/surrounded.h"
 
@@ -678,6 +679,7 @@ struct Checks {
       Check{"kept_states", check_kept_states},
       Check{"padding", check_padding},
       Check{"gradients", check_gradients<Args>},
+      Check{"rings", check_rings<Args>},
   };
 };
 

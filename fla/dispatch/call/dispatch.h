@@ -66,10 +66,7 @@ class Function : public FunctionBase {
 
   Result original(const Args& args) const {
     validate(args);
-    struct Inside {
-      Inside() { ++thread_state.in_original; }
-      ~Inside() { --thread_state.in_original; }
-    } const inside;
+    const InsideOriginal inside;
     return original_(args);
   }
 

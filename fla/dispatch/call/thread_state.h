@@ -23,4 +23,12 @@ struct ThreadState {
 // as Python does, since the CUDA runtime in it needs more than is set aside for that.
 extern FLA_API constinit thread_local ThreadState thread_state;
 
+/// While it lives, no backend is consulted on this thread for the stages of original kernels.
+struct InsideOriginal {
+  InsideOriginal() { ++thread_state.in_original; }
+  ~InsideOriginal() { --thread_state.in_original; }
+  InsideOriginal(const InsideOriginal&) = delete;
+  InsideOriginal& operator=(const InsideOriginal&) = delete;
+};
+
 }  // namespace fla::dispatch

@@ -5,11 +5,16 @@
 
 namespace fla::common {
 
-/// x * rsqrt(sum(x^2) + 1e-6)
-inline void l2_normalise(float* x, std::int64_t count) {
+/// rsqrt(sum(x^2) + 1e-6)
+inline float l2_factor(const float* x, std::int64_t count) {
   float sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += x[i] * x[i];
-  const float factor = 1 / std::sqrt(sum + 1e-6f);
+  return 1 / std::sqrt(sum + 1e-6f);
+}
+
+/// x * rsqrt(sum(x^2) + 1e-6)
+inline void l2_normalise(float* x, std::int64_t count) {
+  const float factor = l2_factor(x, count);
   for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
 }
 

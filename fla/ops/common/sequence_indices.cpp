@@ -169,7 +169,7 @@ class Writers {
 
 /// Those of a call, where they can be read.
 struct Contents {
-  NamedIndex starts, read, write, checkpoints, accepted;
+  NamedIndex starts, read, write, checkpoints, accepted, ring_begin, ring_end;
 };
 
 /// Sequences run in any order, and in parallel: what one writes must not be another's.
@@ -223,8 +223,30 @@ void check_accepted(const Contents& all) {
   }
 }
 
+/// Rings have room for the tokens of the step.
+void check_rings(const Contents& all, const AxisSizes& sizes) {
+  const NamedIndex &begin = all.ring_begin, &end = all.ring_end;
+  if (!begin.readable() || !end.readable()) return;
+  const std::int64_t T = std::max<std::int64_t>(sizes[Axis::T], 0), most = sizes[Axis::L] - T;
+  for (std::int64_t n = 0; n < begin.entries.size(0); ++n) {
+    if (all.read.readable() && all.read[n] < 0) continue;
+    if (begin[n] < 0)
+      throw InvalidArgument(begin.name, "expected entries of at least 0, got " + begin.entry(n));
+    if (end[n] < begin[n]) {
+      throw InvalidArgument(end.name, "expected entries of at least ring_begin's, got " + end.entry(n) +
+                                          " and " + begin.entry(n));
+    }
+    if (end[n] - begin[n] > most) {
+      throw InvalidArgument(end.name, "expected at most " + std::to_string(most) + " tokens in a ring of " +
+                                          sized("L", sizes[Axis::L]) + " before " + sized("T", T) +
+                                          " more, got " + end.entry(n) + " and " + begin.entry(n));
+    }
+  }
+}
+
 void check_contents(const SequenceArguments& args, const Contents& all, const AxisSizes& sizes) {
   check_starts(all.starts, sizes[Axis::T]);
+  check_rings(all, sizes);
   for (const NamedIndex* slots : {&all.read, &all.write, &all.checkpoints})
     check_range(*slots, sizes[Axis::P]);
   check_counts(all.accepted, sizes[Axis::C]);
@@ -253,15 +275,22 @@ TensorView copied(const TensorView& index, Stream stream, Tensor& memory) {
 void check_indices(const SequenceArguments& args, const AxisSizes& sizes) {
   check_starts_are_due(args, sizes);
   check_slots_are_due(args, sizes);
-  std::array index{&args.cu_seqlens, &args.state_indices, &args.state_write_indices, &args.checkpoint_indices,
-                   &args.num_accepted_tokens};
+  std::array index{&args.cu_seqlens,
+                   &args.state_indices,
+                   &args.state_write_indices,
+                   &args.checkpoint_indices,
+                   &args.num_accepted_tokens,
+                   &args.ring_begin,
+                   &args.ring_end};
   const auto check = [&] {
     check_contents(args,
                    {{"cu_seqlens", *index[0]},
                     {"state_indices", *index[1]},
                     {"state_write_indices", *index[2]},
                     {"checkpoint_indices", *index[3]},
-                    {"num_accepted_tokens", *index[4]}},
+                    {"num_accepted_tokens", *index[4]},
+                    {"ring_begin", *index[5]},
+                    {"ring_end", *index[6]}},
                    sizes);
   };
   const bool hidden = std::ranges::any_of(index, [](const TensorView* each) { return is_on_device(*each); });

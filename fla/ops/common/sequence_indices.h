@@ -17,6 +17,7 @@ struct SequenceArguments {
   Device device;
   Stream stream;
   const TensorView &checkpoint_indices = kNoIndex, &num_accepted_tokens = kNoIndex;
+  const TensorView &ring_begin = kNoIndex, &ring_end = kNoIndex;
 };
 
 /// Throws InvalidArgument unless cu_seqlens and the indices of slots are given with what they need and hold

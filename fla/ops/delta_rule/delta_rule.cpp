@@ -13,6 +13,14 @@ ArgumentTable DeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(DeltaRuleBackwardArgs, FLA_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable DeltaRuleReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(DeltaRuleReplayArgs, FLA_DELTA_RULE_ARGUMENTS);
+}
+
+ArgumentTable DeltaRuleFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(DeltaRuleFoldArgs, FLA_DELTA_RULE_ARGUMENTS);
+}
+
 DISPATCH("delta_rule", RecurrenceResult, chunk_delta_rule, const DeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +31,14 @@ DISPATCH("delta_rule", RecurrenceResult, fused_recurrent_delta_rule, const Delta
 
 DISPATCH("delta_rule", RecurrenceGradients, chunk_delta_rule_backward, const DeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("delta_rule", ReplayResult, replay_delta_rule, const DeltaRuleReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("delta_rule", FoldResult, fold_delta_rule, const DeltaRuleFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult delta_rule(const DeltaRuleArgs& args) {

@@ -4,6 +4,7 @@
 #include "fla/core/export.h"
 #include "fla/ops/recurrence/parts.h"
 #include "fla/ops/recurrence/recurrence.h"
+#include "fla/ops/recurrence/replay.h"
 
 /// DeltaNet: the delta rule, with nothing that decays. Per sequence and value head, with a state S of
 /// shape [K, V] that starts as initial_state, or as zeros,
@@ -15,12 +16,12 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_DELTA_RULE_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
-  FLA_PART_TOKENS(TENSOR)                                                               \
-  FLA_PART_BETA(TENSOR, "how far a key is rewritten")                                   \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                        \
-  FLA_PART_NORM(FLAG)                                                                   \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                \
+#define FLA_DELTA_RULE_ARGUMENTS(TOKEN, STATE, TENSOR, RING, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TOKEN, RING)                                                                              \
+  FLA_PART_BETA(TOKEN, "how far a key is rewritten")                                                        \
+  FLA_PART_STATES(STATE, NUMBER, FLAG, FORWARD)                                                             \
+  FLA_PART_NORM(FLAG)                                                                                       \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                                    \
   FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every delta_rule function, under the names that flash-linear-attention gives them.
@@ -28,11 +29,15 @@ struct DeltaRuleArgs {
   using Result = RecurrenceResult;
   using Forward = DeltaRuleArgs;
   using Backward = struct DeltaRuleBackwardArgs;
+  using Replay = struct DeltaRuleReplayArgs;
+  using Fold = struct DeltaRuleFoldArgs;
   static constexpr RecurrenceOp kOp{.name = "delta_rule",
                                     .title = "DeltaNet",
                                     .chunk = "chunk_delta_rule",
                                     .recurrent = "fused_recurrent_delta_rule",
                                     .backward = "chunk_delta_rule_backward",
+                                    .replay = "replay_delta_rule",
+                                    .fold = "fold_delta_rule",
                                     .gate = GateKind::none,
                                     .rule = Rule::delta};
 
@@ -52,6 +57,28 @@ struct DeltaRuleBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of replay_delta_rule: a step's tokens, and states with rings.
+struct DeltaRuleReplayArgs {
+  using Result = ReplayResult;
+  using Forward = DeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DeltaRuleArgs::kOp;
+
+  FLA_REPLAY_MEMBERS(FLA_DELTA_RULE_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of fold_delta_rule: states with rings, and the options of the steps.
+struct DeltaRuleFoldArgs {
+  using Result = FoldResult;
+  using Forward = DeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DeltaRuleArgs::kOp;
+
+  FLA_FOLD_MEMBERS(FLA_DELTA_RULE_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_delta_rule, others to chunk_delta_rule.
 FLA_API RecurrenceResult delta_rule(const DeltaRuleArgs& args);
 
@@ -64,14 +91,23 @@ FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_delta_rule_backward(const DeltaRuleBackwardArgs& args);
 
+/// A decoding step that appends its tokens to rings instead of writing states (replay.h).
+FLA_API ReplayResult replay_delta_rule(const DeltaRuleReplayArgs& args);
+
+/// Brings states up to the last token of their rings.
+FLA_API FoldResult fold_delta_rule(const DeltaRuleFoldArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args);
 FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
 FLA_API RecurrenceGradients chunk_delta_rule_backward(const DeltaRuleBackwardArgs& args);
+FLA_API ReplayResult replay_delta_rule(const DeltaRuleReplayArgs& args);
+FLA_API FoldResult fold_delta_rule(const DeltaRuleFoldArgs& args);
 }  // namespace original
 
 /// Subclass this to serve delta_rule; override what the backend has.
-FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRule, chunk_delta_rule, fused_recurrent_delta_rule);
+FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRule, chunk_delta_rule, fused_recurrent_delta_rule,
+                       replay_delta_rule, fold_delta_rule);
 
 }  // namespace fla

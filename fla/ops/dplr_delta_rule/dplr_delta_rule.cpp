@@ -13,6 +13,14 @@ ArgumentTable DplrDeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(DplrDeltaRuleBackwardArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable DplrDeltaRuleReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(DplrDeltaRuleReplayArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
+}
+
+ArgumentTable DplrDeltaRuleFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(DplrDeltaRuleFoldArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
+}
+
 DISPATCH("dplr_delta_rule", RecurrenceResult, chunk_dplr_delta_rule, const DplrDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -25,6 +33,14 @@ DISPATCH("dplr_delta_rule", RecurrenceResult, fused_recurrent_dplr_delta_rule,
 DISPATCH("dplr_delta_rule", RecurrenceGradients, chunk_dplr_delta_rule_backward,
          const DplrDeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("dplr_delta_rule", ReplayResult, replay_dplr_delta_rule, const DplrDeltaRuleReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("dplr_delta_rule", FoldResult, fold_dplr_delta_rule, const DplrDeltaRuleFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args) {

@@ -13,6 +13,14 @@ ArgumentTable GatedDeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(GatedDeltaRuleBackwardArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable GatedDeltaRuleReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(GatedDeltaRuleReplayArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
+}
+
+ArgumentTable GatedDeltaRuleFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(GatedDeltaRuleFoldArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
+}
+
 DISPATCH("gated_delta_rule", RecurrenceResult, chunk_gated_delta_rule, const GatedDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -25,6 +33,14 @@ DISPATCH("gated_delta_rule", RecurrenceResult, fused_recurrent_gated_delta_rule,
 DISPATCH("gated_delta_rule", RecurrenceGradients, chunk_gated_delta_rule_backward,
          const GatedDeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("gated_delta_rule", ReplayResult, replay_gated_delta_rule, const GatedDeltaRuleReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("gated_delta_rule", FoldResult, fold_gated_delta_rule, const GatedDeltaRuleFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args) {

@@ -13,6 +13,14 @@ ArgumentTable IplrDeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(IplrDeltaRuleBackwardArgs, FLA_IPLR_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable IplrDeltaRuleReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(IplrDeltaRuleReplayArgs, FLA_IPLR_DELTA_RULE_ARGUMENTS);
+}
+
+ArgumentTable IplrDeltaRuleFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(IplrDeltaRuleFoldArgs, FLA_IPLR_DELTA_RULE_ARGUMENTS);
+}
+
 DISPATCH("iplr_delta_rule", RecurrenceResult, chunk_iplr_delta_rule, const IplrDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -25,6 +33,14 @@ DISPATCH("iplr_delta_rule", RecurrenceResult, fused_recurrent_iplr_delta_rule,
 DISPATCH("iplr_delta_rule", RecurrenceGradients, chunk_iplr_delta_rule_backward,
          const IplrDeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("iplr_delta_rule", ReplayResult, replay_iplr_delta_rule, const IplrDeltaRuleReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("iplr_delta_rule", FoldResult, fold_iplr_delta_rule, const IplrDeltaRuleFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult iplr_delta_rule(const IplrDeltaRuleArgs& args) {

@@ -13,6 +13,14 @@ ArgumentTable LightningAttnBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(LightningAttnBackwardArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
 }
 
+ArgumentTable LightningAttnReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(LightningAttnReplayArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
+}
+
+ArgumentTable LightningAttnFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(LightningAttnFoldArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
+}
+
 DISPATCH("lightning_attn", RecurrenceResult, chunk_lightning_attn, const LightningAttnArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -24,6 +32,14 @@ DISPATCH("lightning_attn", RecurrenceResult, fused_recurrent_lightning_attn, con
 DISPATCH("lightning_attn", RecurrenceGradients, chunk_lightning_attn_backward,
          const LightningAttnBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("lightning_attn", ReplayResult, replay_lightning_attn, const LightningAttnReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("lightning_attn", FoldResult, fold_lightning_attn, const LightningAttnFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult lightning_attn(const LightningAttnArgs& args) {

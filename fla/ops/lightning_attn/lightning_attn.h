@@ -4,6 +4,7 @@
 #include "fla/core/export.h"
 #include "fla/ops/recurrence/parts.h"
 #include "fla/ops/recurrence/recurrence.h"
+#include "fla/ops/recurrence/replay.h"
 
 /// Lightning attention: heads forget at rates that depend on the layer. Per sequence and value head, with a
 /// state S of shape [K, V] that starts as initial_state, or as zeros,
@@ -15,12 +16,13 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_LIGHTNING_ATTN_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
-  FLA_PART_TOKENS(TENSOR)                                                                   \
-  INTEGER(layer_idx, "which layer it is, from 0 to num_layers - 1")                         \
-  INTEGER(num_layers, "how many layers there are")                                          \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                            \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                    \
+#define FLA_LIGHTNING_ATTN_ARGUMENTS(TOKEN, STATE, TENSOR, RING, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, \
+                                     FORWARD)                                                          \
+  FLA_PART_TOKENS(TOKEN, RING)                                                                         \
+  INTEGER(layer_idx, "which layer it is, from 0 to num_layers - 1")                                    \
+  INTEGER(num_layers, "how many layers there are")                                                     \
+  FLA_PART_STATES(STATE, NUMBER, FLAG, FORWARD)                                                        \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                               \
   FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every lightning_attn function, under the names that flash-linear-attention gives them.
@@ -28,11 +30,15 @@ struct LightningAttnArgs {
   using Result = RecurrenceResult;
   using Forward = LightningAttnArgs;
   using Backward = struct LightningAttnBackwardArgs;
+  using Replay = struct LightningAttnReplayArgs;
+  using Fold = struct LightningAttnFoldArgs;
   static constexpr RecurrenceOp kOp{.name = "lightning_attn",
                                     .title = "Lightning attention",
                                     .chunk = "chunk_lightning_attn",
                                     .recurrent = "fused_recurrent_lightning_attn",
                                     .backward = "chunk_lightning_attn_backward",
+                                    .replay = "replay_lightning_attn",
+                                    .fold = "fold_lightning_attn",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::slopes};
@@ -53,6 +59,28 @@ struct LightningAttnBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of replay_lightning_attn: a step's tokens, and states with rings.
+struct LightningAttnReplayArgs {
+  using Result = ReplayResult;
+  using Forward = LightningAttnArgs;
+  static constexpr RecurrenceOp kOp = LightningAttnArgs::kOp;
+
+  FLA_REPLAY_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of fold_lightning_attn: states with rings, and the options of the steps.
+struct LightningAttnFoldArgs {
+  using Result = FoldResult;
+  using Forward = LightningAttnArgs;
+  static constexpr RecurrenceOp kOp = LightningAttnArgs::kOp;
+
+  FLA_FOLD_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_lightning_attn, others to chunk_lightning_attn.
 FLA_API RecurrenceResult lightning_attn(const LightningAttnArgs& args);
 
@@ -65,15 +93,23 @@ FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs&
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_lightning_attn_backward(const LightningAttnBackwardArgs& args);
 
+/// A decoding step that appends its tokens to rings instead of writing states (replay.h).
+FLA_API ReplayResult replay_lightning_attn(const LightningAttnReplayArgs& args);
+
+/// Brings states up to the last token of their rings.
+FLA_API FoldResult fold_lightning_attn(const LightningAttnFoldArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_lightning_attn(const LightningAttnArgs& args);
 FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs& args);
 FLA_API RecurrenceGradients chunk_lightning_attn_backward(const LightningAttnBackwardArgs& args);
+FLA_API ReplayResult replay_lightning_attn(const LightningAttnReplayArgs& args);
+FLA_API FoldResult fold_lightning_attn(const LightningAttnFoldArgs& args);
 }  // namespace original
 
 /// Subclass this to serve lightning_attn; override what the backend has.
 FLA_RECURRENCE_BACKEND(LightningAttnBackend, LightningAttn, chunk_lightning_attn,
-                       fused_recurrent_lightning_attn);
+                       fused_recurrent_lightning_attn, replay_lightning_attn, fold_lightning_attn);
 
 }  // namespace fla

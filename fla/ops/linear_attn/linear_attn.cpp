@@ -13,6 +13,14 @@ ArgumentTable LinearAttnBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(LinearAttnBackwardArgs, FLA_LINEAR_ATTN_ARGUMENTS);
 }
 
+ArgumentTable LinearAttnReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(LinearAttnReplayArgs, FLA_LINEAR_ATTN_ARGUMENTS);
+}
+
+ArgumentTable LinearAttnFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(LinearAttnFoldArgs, FLA_LINEAR_ATTN_ARGUMENTS);
+}
+
 DISPATCH("linear_attn", RecurrenceResult, chunk_linear_attn, const LinearAttnArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +31,14 @@ DISPATCH("linear_attn", RecurrenceResult, fused_recurrent_linear_attn, const Lin
 
 DISPATCH("linear_attn", RecurrenceGradients, chunk_linear_attn_backward, const LinearAttnBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("linear_attn", ReplayResult, replay_linear_attn, const LinearAttnReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("linear_attn", FoldResult, fold_linear_attn, const LinearAttnFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult linear_attn(const LinearAttnArgs& args) {

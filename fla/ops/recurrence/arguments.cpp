@@ -15,19 +15,25 @@ namespace {
 
 constexpr std::int64_t kMaxChannels = 256;
 
-void check_sizes(const Arguments& args, const AxisSizes& sizes) {
+/// Where sizes are read off: what keys and values are called.
+struct SizeNames {
+  const char *keys = "q", *values = "v";
+};
+
+void check_sizes(const Arguments& args, const AxisSizes& sizes, const SizeNames& names = {}) {
   const auto channels = [](const char* argument, const char* axis, std::int64_t size) {
     if (size < 1 || size > kMaxChannels) {
       throw InvalidArgument(argument,
                             "expected " + std::string(axis) + " from 1 to 256, got " + std::to_string(size));
     }
   };
-  channels("q", "K", sizes[Axis::K]);
-  channels("v", "V", sizes[Axis::V]);
-  if (sizes[Axis::H] < 1) throw InvalidArgument("q", "expected at least one head, got H=0");
+  channels(names.keys, "K", sizes[Axis::K]);
+  channels(names.values, "V", sizes[Axis::V]);
+  if (sizes[Axis::H] < 1) throw InvalidArgument(names.keys, "expected at least one head, got H=0");
   if (sizes[Axis::HV] < 1 || sizes[Axis::HV] % sizes[Axis::H] != 0) {
-    throw InvalidArgument("v", "expected HV to be a multiple of H=" + std::to_string(sizes[Axis::H]) +
-                                   ", got HV=" + std::to_string(sizes[Axis::HV]));
+    throw InvalidArgument(names.values,
+                          "expected HV to be a multiple of H=" + std::to_string(sizes[Axis::H]) +
+                              ", got HV=" + std::to_string(sizes[Axis::HV]));
   }
   if (args.out.defined() && args.out.dtype() != args.v.dtype()) {
     throw InvalidArgument("out", "expected dtype " + std::string(name_of(args.v.dtype())) + " like v, got " +
@@ -79,6 +85,37 @@ void check_layer(const Arguments& args) {
   if (!args.num_layers || *args.num_layers < 1) wrong("num_layers", "of at least 1", args.num_layers);
   if (!args.layer_idx || *args.layer_idx < 0 || *args.layer_idx >= *args.num_layers)
     wrong("layer_idx", "from 0 to " + std::to_string(*args.num_layers - 1), args.layer_idx);
+}
+
+/// A ring holds what it is given, bit by bit.
+void check_ring_dtype(std::string_view name, const TensorView& ring, std::string_view of,
+                      const TensorView& tokens) {
+  if (!ring.defined() || !tokens.defined() || ring.dtype() == tokens.dtype()) return;
+  throw InvalidArgument(name, "expected dtype " + std::string(name_of(tokens.dtype())) + " like " +
+                                  std::string(of) + ", got " + std::string(name_of(ring.dtype())));
+}
+
+void check_rings(const ReplayArguments& args, const AxisSizes& sizes) {
+  constexpr std::int64_t kLeast = 8, kMost = 32;
+  const std::int64_t L = sizes[Axis::L], T = sizes[Axis::T];
+  if (L < kLeast || L > kMost)
+    throw InvalidArgument("ring_k", "expected rings of 8 to 32 tokens, got L=" + std::to_string(L));
+  if (!args.folds && (T < 1 || T > L / 2)) {
+    throw InvalidArgument(
+        "q", "expected T from 1 to half of L=" + std::to_string(L) + ", got T=" + std::to_string(T));
+  }
+  check_ring_dtype("ring_k", args.ring_k, "k", args.call.k);
+  check_ring_dtype("ring_g", args.ring_g, "g", args.call.g);
+  check_ring_dtype("ring_b", args.ring_b, "b", args.call.b);
+  // An op whose gates are either of tokens or of heads.
+  if (find_argument(args.call.table, "g_gamma") == nullptr) return;
+  if (args.ring_g.defined() && args.call.g_gamma.defined())
+    throw InvalidArgument("ring_g", "expected none with g_gamma, got both");
+  if (!args.ring_g.defined() && !args.call.g_gamma.defined()) {
+    throw InvalidArgument("ring_g", args.folds
+                                        ? "expected a tensor of shape [P, L, HV], or g_gamma, got neither"
+                                        : "expected a tensor of shape [P, L, HV] with g, got none");
+  }
 }
 
 /// A gradient is like its input in all that tables do not say.
@@ -133,6 +170,28 @@ void validate(const BackwardArguments& args) {
   });
 }
 
+void validate(const ReplayArguments& args) {
+  const Arguments& call = args.call;
+  naming_op(call.op.name, [&] {
+    const AxisSizes sizes = check_arguments(call.table, call.args);
+    check_sizes(call, sizes, args.folds ? SizeNames{"ring_k", "ring_u"} : SizeNames{});
+    check_rings(args, sizes);
+    check_options(call);
+    if (call.op.head_gate == HeadGate::slopes) check_layer(call);
+    common::check_indices({.cu_seqlens = common::kNoIndex,
+                           .state_indices = call.state_indices,
+                           .state_write_indices = common::kNoIndex,
+                           .initial_state = args.state,
+                           .final_state = args.state,
+                           .output_final_state = false,
+                           .device = args.state.device(),
+                           .stream = call.stream,
+                           .ring_begin = args.ring_begin,
+                           .ring_end = args.ring_end},
+                          sizes);
+  });
+}
+
 Sequence tokens_of(const Arguments& args, std::int64_t n) {
   if (!args.cu_seqlens.defined()) return {n, 0, args.q.size(1)};
   const common::Indices starts = common::indices_of(args.cu_seqlens);
@@ -164,6 +223,13 @@ RecurrenceResult make_result(const Arguments& args) {
                  args.v.device(), args.stream);
   }
   return result;
+}
+
+ReplayResult make_result(const ReplayArguments& args) {
+  if (args.folds) return {};
+  const Arguments& call = args.call;
+  return {call.out.defined() ? Tensor::over(call.out)
+                             : empty_on(call.v.shape(), call.v.dtype(), call.v.device(), call.stream)};
 }
 
 RecurrenceGradients make_result(const BackwardArguments& args) {

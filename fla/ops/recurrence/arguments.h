@@ -27,6 +27,21 @@ void visit_results(RecurrenceResult& result, const Visitor& visitor) {
   visitor("final_state", result.final_state);
 }
 
+struct ReplayResult {
+  Tensor o;  ///< [B, T, HV, V], dtype of v
+};
+
+template <class Visitor>
+void visit_results(ReplayResult& result, const Visitor& visitor) {
+  visitor("out", result.o);
+}
+
+/// Folds write the caller's pool.
+struct FoldResult {};
+
+template <class Visitor>
+void visit_results(FoldResult&, const Visitor&) {}
+
 /// The tensors that ops of the family may take in, and that have gradients: INPUT(name).
 #define FLA_RECURRENCE_INPUTS(INPUT) \
   INPUT(q)                           \
@@ -58,10 +73,10 @@ void visit_results(RecurrenceGradients& result, const Visitor& visitor) {
 
 /// What an op of the family is. Its argument structs have one as kOp.
 struct RecurrenceOp {
-  std::string_view name;                        ///< of the op and of its front door
-  std::string_view title;                       ///< what people call it
-  std::string_view chunk, recurrent, backward;  ///< its functions
-  GateKind gate;                                ///< a call that gives g_gamma instead of g has one a head
+  std::string_view name;                                      ///< of the op and of its front door
+  std::string_view title;                                     ///< what people call it
+  std::string_view chunk, recurrent, backward, replay, fold;  ///< its functions
+  GateKind gate;  ///< a call that gives g_gamma instead of g has one a head
   Rule rule;
   HeadGate head_gate = HeadGate::given;
 };
@@ -76,6 +91,12 @@ concept RecurrenceArgs = ArgsWithResult<Args, RecurrenceResult>;
 /// … and of its backward function.
 template <class Args>
 concept BackwardArgs = ArgsWithResult<Args, RecurrenceGradients>;
+
+/// The structs of its steps over rings, and of what folds those.
+template <class Args>
+concept ReplayArgs = ArgsWithResult<Args, ReplayResult>;
+template <class Args>
+concept FoldArgs = ArgsWithResult<Args, FoldResult>;
 
 /// Where a sequence's state is read and written; read < 0: the sequence is skipped, write < 0: no state is
 /// written.
@@ -115,22 +136,23 @@ inline const TensorView kAbsent{};
   }()
 /// Holds as long as `args` does.
 template <class Args>
-requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> Arguments arguments_of(const Args& args) {
+requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> || fla::ReplayArgs<Args> || fla::FoldArgs<Args>
+    Arguments arguments_of(const Args& args) {
   return {.op = Args::kOp,
           .table = Args::arguments(),
           .args = &args,
-          .q = args.q,
-          .k = args.k,
-          .v = args.v,
+          .q = FLA_OR(q, kAbsent),
+          .k = FLA_OR(k, kAbsent),
+          .v = FLA_OR(v, kAbsent),
           .g = FLA_OR(g, kAbsent),
           .g_gamma = FLA_OR(g_gamma, kAbsent),
           .beta = FLA_OR(beta, kAbsent),
           .a = FLA_OR(a, kAbsent),
           .b = FLA_OR(b, kAbsent),
-          .initial_state = args.initial_state,
+          .initial_state = FLA_OR(initial_state, kAbsent),
           .A_log = FLA_OR(A_log, kAbsent),
           .dt_bias = FLA_OR(dt_bias, kAbsent),
-          .cu_seqlens = args.cu_seqlens,
+          .cu_seqlens = FLA_OR(cu_seqlens, kAbsent),
           .state_indices = FLA_OR(state_indices, kAbsent),
           .state_write_indices = FLA_OR(state_write_indices, kAbsent),
           .checkpoint_indices = FLA_OR(checkpoint_indices, kAbsent),
@@ -153,6 +175,26 @@ requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> Arguments arguments_of(
           .normalize = FLA_OR(normalize, false),
           .stream = args.stream,
           .workspace = args.workspace};
+}
+
+/// Those of a step over rings, or of a fold, which has no tokens.
+struct ReplayArguments {
+  Arguments call;  ///< without initial_state and final_state
+  const TensorView &state, &ring_k, &ring_u, &ring_g, &ring_b, &ring_w, &ring_begin, &ring_end;
+  bool folds;  ///< every ring
+};
+template <class Args>
+requires fla::ReplayArgs<Args> || fla::FoldArgs<Args> ReplayArguments replay_arguments_of(const Args& args) {
+  return {.call = arguments_of(args),
+          .state = args.state,
+          .ring_k = args.ring_k,
+          .ring_u = args.ring_u,
+          .ring_g = FLA_OR(ring_g, kAbsent),
+          .ring_b = FLA_OR(ring_b, kAbsent),
+          .ring_w = FLA_OR(ring_w, kAbsent),
+          .ring_begin = args.ring_begin,
+          .ring_end = args.ring_end,
+          .folds = fla::FoldArgs<Args>};
 }
 
 /// Those of a backward call.
@@ -178,14 +220,17 @@ BackwardArguments backward_arguments_of(const Args& args) {
 /// What recurrence.h says of the functions without `recurrence::`.
 FLA_API void validate(const Arguments& args);
 FLA_API void validate(const BackwardArguments& args);
+FLA_API void validate(const ReplayArguments& args);
 FLA_API RecurrenceResult make_result(const Arguments& args);
 FLA_API RecurrenceGradients make_result(const BackwardArguments& args);
+FLA_API ReplayResult make_result(const ReplayArguments& args);
 FLA_API Sequence tokens_of(const Arguments& args, std::int64_t n);
 FLA_API StateSlots slots_of(const Arguments& args, std::int64_t n);
 
 /// Bytes that the original kernels ask for at most.
 FLA_API std::size_t original_workspace(const Arguments& args);
 FLA_API std::size_t original_workspace(const BackwardArguments& args);
+FLA_API std::size_t original_workspace(const ReplayArguments& args);
 
 }  // namespace recurrence
 }  // namespace fla

@@ -6,14 +6,20 @@
 
 namespace fla::recurrence {
 
-RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
-  const std::int64_t K = args.q.size(3), HV = args.v.size(2);
-  RecurrenceCall call{.T = args.q.size(1),
-                      .N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0),
+namespace {
+
+struct CallSizes {
+  std::int64_t T, N, H, HV, K, V;
+};
+
+RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result, const CallSizes& sizes) {
+  const std::int64_t K = sizes.K, HV = sizes.HV;
+  RecurrenceCall call{.T = sizes.T,
+                      .N = sizes.N,
                       .HV = static_cast<int>(HV),
                       .K = static_cast<int>(K),
-                      .V = static_cast<int>(args.v.size(3)),
-                      .group = static_cast<int>(HV / args.q.size(2)),
+                      .V = static_cast<int>(sizes.V),
+                      .group = static_cast<int>(HV / sizes.H),
                       .q = common::rows_of(args.q),
                       .k = common::rows_of(args.k),
                       .v = common::rows_of(args.v),
@@ -51,6 +57,51 @@ RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
     call.dt_bias = common::parameters_of(args.dt_bias, args.op.gate == GateKind::channel ? K : 0);
   }
   return call;
+}
+
+}  // namespace
+
+RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& result) {
+  return call_of(args, result,
+                 {.T = args.q.size(1),
+                  .N = args.cu_seqlens.defined() ? args.cu_seqlens.size(0) - 1 : args.q.size(0),
+                  .H = args.q.size(2),
+                  .HV = args.v.size(2),
+                  .K = args.q.size(3),
+                  .V = args.v.size(3)});
+}
+
+ReplayCall call_of(const ReplayArguments& args, const ReplayResult& result) {
+  const Arguments& given = args.call;
+  ReplayCall replay{.call = call_of(given, {.o = {}, .final_state = {}},
+                                    {.T = args.folds ? 0 : given.q.size(1),
+                                     .N = args.ring_begin.size(0),
+                                     .H = args.ring_k.size(2),
+                                     .HV = args.ring_u.size(2),
+                                     .K = args.ring_k.size(3),
+                                     .V = args.ring_u.size(3)}),
+                    .pair = pair_of(given),
+                    .ring = {},
+                    .ring_b = common::rows_of(args.ring_b),
+                    .ring_w = common::rows_of(args.ring_w),
+                    .begin = common::indices_of(args.ring_begin),
+                    .end = common::indices_of(args.ring_end),
+                    .folds = args.folds};
+  RecurrenceCall& call = replay.call;
+  call.o = common::rows_of(result.o);
+  call.initial_state = call.final_state = common::states_of(args.state, given.state_v_first);
+  replay.ring = call;
+  RecurrenceCall& ring = replay.ring;
+  ring.T = args.ring_k.size(1);
+  ring.N = args.ring_k.size(0);
+  ring.q = ring.k = common::rows_of(args.ring_k);
+  ring.v = common::rows_of(args.ring_u);
+  if (args.ring_g.defined()) ring.g = common::rows_of(args.ring_g);
+  ring.beta = ring.o = {};
+  ring.rule = Rule::additive;
+  ring.l2norm = ring.beta_sigmoid = ring.neg_eigval = ring.normalize = false;
+  ring.read_slots = {};
+  return replay;
 }
 
 LowRankPair pair_of(const Arguments& args) { return {common::rows_of(args.a), common::rows_of(args.b)}; }

@@ -2,6 +2,7 @@
 
 #include "fla/ops/recurrence/arguments.h"
 #include "fla/ops/recurrence/call.h"
+#include "fla/ops/recurrence/replay_call.h"
 
 namespace fla {
 namespace recurrence {
@@ -10,6 +11,7 @@ FLA_API RecurrenceCall call_of(const Arguments& args, const RecurrenceResult& re
 FLA_API LowRankPair pair_of(const Arguments& args);
 FLA_API CallExtras extras_of(const Arguments& args);
 FLA_API BackwardCall call_of(const BackwardArguments& args, const RecurrenceGradients& result);
+FLA_API ReplayCall call_of(const ReplayArguments& args, const ReplayResult& result);
 
 }  // namespace recurrence
 

@@ -70,6 +70,21 @@ RecurrenceResult run_on_cuda(const Arguments& args, const Kernel& kernel) {
   return result;
 }
 
+ReplayResult run_on_cuda(const ReplayArguments& args) {
+  const Device device = args.state.device();
+  common::check_cuda_device("state", device);
+  const ReplayCall call = call_of(args, {});
+  check_grid(call.call);
+  const CurrentDevice current(device.index);
+  const CallWorkspace workspace(args.call.workspace, cuda::replay_workspace(call), device, args.call.stream);
+  ReplayResult result = make_result(args);
+  const RecurrenceOp& op = args.call.op;
+  check_launch(cuda::launch_replay(call_of(args, result), workspace.data(),
+                                   static_cast<cudaStream_t>(args.call.stream.handle)),
+               args.folds ? op.fold : op.replay, BackendError::Wrote::nothing);
+  return result;
+}
+
 RecurrenceGradients run_on_cuda(const BackwardArguments& args) {
   const Device device = args.call.q.device();
   check_device(device);
@@ -104,6 +119,14 @@ std::size_t original_workspace(const BackwardArguments& args) {
     return cuda::backward_workspace(call);
   });
 }
+std::size_t original_workspace(const ReplayArguments& args) {
+  return naming_op(args.call.op.name, [&] {
+    common::check_cuda_device("state", args.state.device());
+    const ReplayCall call = call_of(args, {});
+    check_grid(call.call);
+    return cuda::replay_workspace(call);
+  });
+}
 
 #else
 
@@ -115,6 +138,7 @@ struct Kernel {};
 constexpr Kernel kChunk, kRecurrent;
 RecurrenceResult run_on_cuda(const Arguments& args, const Kernel&) { refuse(args.q.device()); }
 RecurrenceGradients run_on_cuda(const BackwardArguments& args) { refuse(args.call.q.device()); }
+ReplayResult run_on_cuda(const ReplayArguments& args) { refuse(args.state.device()); }
 
 }  // namespace
 
@@ -123,6 +147,9 @@ std::size_t original_workspace(const Arguments& args) {
 }
 std::size_t original_workspace(const BackwardArguments& args) {
   return naming_op(args.call.op.name, [&]() -> std::size_t { refuse(args.call.q.device()); });
+}
+std::size_t original_workspace(const ReplayArguments& args) {
+  return naming_op(args.call.op.name, [&]() -> std::size_t { refuse(args.state.device()); });
 }
 
 #endif
@@ -135,6 +162,12 @@ RecurrenceGradients run_backward(const BackwardArguments& args) {
   if (!args.call.q.device().is_cpu()) return naming_op(args.call.op.name, [&] { return run_on_cuda(args); });
   RecurrenceGradients result = make_result(args);
   backward_on_cpu(call_of(args, result));
+  return result;
+}
+ReplayResult run_replay(const ReplayArguments& args) {
+  if (!args.state.device().is_cpu()) return naming_op(args.call.op.name, [&] { return run_on_cuda(args); });
+  ReplayResult result = make_result(args);
+  replay_on_cpu(call_of(args, result));
   return result;
 }
 RecurrenceResult run_recurrent(const Arguments& args) {

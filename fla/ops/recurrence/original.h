@@ -12,6 +12,7 @@ namespace fla::recurrence {
 RecurrenceResult run_chunk(const Arguments& args);
 RecurrenceResult run_recurrent(const Arguments& args);
 RecurrenceGradients run_backward(const BackwardArguments& args);
+ReplayResult run_replay(const ReplayArguments& args);
 
 template <RecurrenceArgs Args>
 RecurrenceResult run_chunk(const Args& args) {
@@ -25,6 +26,16 @@ RecurrenceResult run_recurrent(const Args& args) {
 template <fla::BackwardArgs Args>
 RecurrenceGradients run_backward(const Args& args) {
   return run_backward(backward_arguments_of(args));
+}
+
+template <fla::ReplayArgs Args>
+ReplayResult run_replay(const Args& args) {
+  return run_replay(replay_arguments_of(args));
+}
+template <fla::FoldArgs Args>
+FoldResult run_fold(const Args& args) {
+  (void)run_replay(replay_arguments_of(args));
+  return {};
 }
 
 }  // namespace fla::recurrence

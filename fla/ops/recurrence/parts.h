@@ -8,22 +8,32 @@
 ///     tensors: name, need, dtypes, shape, documentation
 ///     outputs: name, dtypes, shape, in place of, documentation
 ///
-/// and last, where there is one, the argument that must be given with it. FORWARD(…) encloses lines that
-/// backward functions do not have; nor do they have the outputs. recurrence.h says what the sizes
-/// are.
+/// and last, where there is one, the argument that must be given with it. Of the tensors, TOKENs have a row a
+/// token, STATEs are pools of states, RINGs are what replay_<op> keeps of tokens (replay.h). FORWARD(…)
+/// encloses lines that backward functions do not have; nor do they have the outputs. recurrence.h says what
+/// the sizes are.
 
-#define FLA_PART_TOKENS(TENSOR)                          \
-  TENSOR(q, required, kFloatTypes, "B T H K", "queries") \
-  TENSOR(k, required, kFloatTypes, "B T H K", "keys")    \
-  TENSOR(v, required, kFloatTypes, "B T HV V", "values")
+#define FLA_PART_TOKENS(TOKEN, RING)                                                   \
+  TOKEN(q, required, kFloatTypes, "B T H K", "queries")                                \
+  TOKEN(k, required, kFloatTypes, "B T H K", "keys")                                   \
+  RING(ring_k, required, kFloatTypes, "P L H K", "the ring's keys as they were given") \
+  TOKEN(v, required, kFloatTypes, "B T HV V", "values")                                \
+  RING(ring_u, required, kRingTypes, "P L HV V", "what its keys have added to the state")
 
-#define FLA_PART_BETA(TENSOR, DOCUMENTATION) TENSOR(beta, required, kFloatTypes, "B T HV", DOCUMENTATION)
+#define FLA_RING_G "the ring's gates as they were given"
+
+/// Of the low-rank pair.
+#define FLA_PART_RING_OF_PAIR(RING)                                              \
+  RING(ring_b, required, kFloatTypes, "P L H K", "the ring's b as it was given") \
+  RING(ring_w, required, kRingTypes, "P L HV V", "what its b have added to the state")
+
+#define FLA_PART_BETA(TOKEN, DOCUMENTATION) TOKEN(beta, required, kFloatTypes, "B T HV", DOCUMENTATION)
 #define FLA_RAW_BETA "how far a key is rewritten; raw with use_beta_sigmoid_in_kernel"
 
-#define FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                              \
-  NUMBER(scale, "factor of the output; 1/sqrt(K) when left out")                    \
-  TENSOR(initial_state, optional, kStateTypes, "P HV K V; state_v_first: P HV V K", \
-         "the state to start from")                                                 \
+#define FLA_PART_STATES(STATE, NUMBER, FLAG, FORWARD)                              \
+  NUMBER(scale, "factor of the output; 1/sqrt(K) when left out")                   \
+  STATE(initial_state, optional, kStateTypes, "P HV K V; state_v_first: P HV V K", \
+        "the state to start from")                                                 \
   FORWARD(FLAG(output_final_state, "return the state after the last token"))
 
 #define FLA_PART_NORM(FLAG) FLAG(use_qk_l2norm_in_kernel, "normalise q and k: x * rsqrt(sum(x^2) + 1e-6)")
@@ -66,8 +76,10 @@
          "logarithm of the gate's rate; with lower_bound it may be left out") \
   TENSOR(dt_bias, optional, kFloatTypes, BIAS_SHAPE, "added to g before the gate")
 
+#define FLA_PART_OUT(OUTPUT) OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")
+
 #define FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)                                                         \
-  OUTPUT(out, kFloatTypes, "B T HV V", "", "memory for o, dtype of v")                                     \
+  FLA_PART_OUT(OUTPUT)                                                                                     \
   OUTPUT(final_state, kStateTypes, "P HV K V; state_v_first: P HV V K", "initial_state",                   \
          "memory for the final state, which is then returned; may be initial_state itself")                \
   FORWARD(INTEGER(checkpoint_every, "tokens of a sequence from one checkpoint to the next"))               \
@@ -79,17 +91,21 @@
 #define FLA_KEEP(...) __VA_ARGS__
 #define FLA_NO_LINE(...)
 
-/// The members of the struct that an op's functions take, of its list.
-#define FLA_RECURRENCE_MEMBERS(LIST)                                                                  \
-  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, \
-       FLA_MEMBER_FLAG, FLA_KEEP)                                                                     \
-  /** for CUDA tensors; CPU kernels run on the calling thread and return when done */                 \
-  ::fla::Stream stream{};                                                                             \
-  /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */                   \
+/// The members of every struct that no table has.
+#define FLA_PART_RUN                                                                  \
+  /** for CUDA tensors; CPU kernels run on the calling thread and return when done */ \
+  ::fla::Stream stream{};                                                             \
+  /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */   \
   ::fla::Workspace workspace{};
-#define FLA_RETURN_RECURRENCE_TABLE(STRUCT, LIST)                                              \
-  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_ROW_OUTPUT, FLA_ROW_NUMBER, \
-                                FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_KEEP))
+
+/// The members of the struct that an op's functions take, of its list.
+#define FLA_RECURRENCE_MEMBERS(LIST)                                                           \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_TENSOR, FLA_MEMBER_TENSOR, FLA_NO_LINE, FLA_MEMBER_INDEX, \
+       FLA_MEMBER_OUTPUT, FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, FLA_MEMBER_FLAG, FLA_KEEP)    \
+  FLA_PART_RUN
+#define FLA_RETURN_RECURRENCE_TABLE(STRUCT, LIST)                                                           \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_NO_LINE, FLA_ROW_INDEX, \
+                                FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_KEEP))
 
 /// The gradients that a backward function is given.
 #define FLA_PART_UPSTREAM(TENSOR)                                         \
@@ -104,17 +120,62 @@
 
 /// The members of the struct that an op's backward function takes, of the op's list: its inputs, the
 /// gradients that come in, and memory for those that go out, called d and the input's name.
-#define FLA_BACKWARD_MEMBERS(LIST)                                                                        \
-  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_INDEX, FLA_NO_LINE, FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER,           \
-       FLA_MEMBER_FLAG, FLA_NO_LINE)                                                                      \
-  FLA_PART_UPSTREAM(FLA_MEMBER_TENSOR)                                                                    \
-  LIST(FLA_MEMBER_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE) \
-  /** for CUDA tensors; CPU kernels run on the calling thread and return when done */                     \
-  ::fla::Stream stream{};                                                                                 \
-  /** for CUDA tensors, of workspace_size() bytes; without it the call allocates */                       \
-  ::fla::Workspace workspace{};
-#define FLA_RETURN_BACKWARD_TABLE(STRUCT, LIST)                                                              \
-  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_INDEX, FLA_NO_LINE, FLA_ROW_NUMBER, FLA_ROW_INTEGER, \
-                                FLA_ROW_FLAG, FLA_NO_LINE) FLA_PART_UPSTREAM(FLA_ROW_TENSOR)                 \
-                               LIST(FLA_ROW_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE,    \
-                                    FLA_NO_LINE, FLA_NO_LINE))
+#define FLA_BACKWARD_MEMBERS(LIST)                                                                           \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_TENSOR, FLA_MEMBER_TENSOR, FLA_NO_LINE, FLA_MEMBER_INDEX, FLA_NO_LINE,  \
+       FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, FLA_MEMBER_FLAG, FLA_NO_LINE)                                  \
+  FLA_PART_UPSTREAM(FLA_MEMBER_TENSOR)                                                                       \
+  LIST(FLA_MEMBER_GRADIENT, FLA_MEMBER_GRADIENT, FLA_MEMBER_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, \
+       FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE)                                                   \
+  FLA_PART_RUN
+#define FLA_RETURN_BACKWARD_TABLE(STRUCT, LIST)                                                             \
+  FLA_RETURN_TABLE(                                                                                         \
+      STRUCT,                                                                                               \
+      LIST(FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_NO_LINE, FLA_ROW_INDEX, FLA_NO_LINE,         \
+           FLA_ROW_NUMBER, FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_NO_LINE) FLA_PART_UPSTREAM(FLA_ROW_TENSOR)    \
+          LIST(FLA_ROW_GRADIENT, FLA_ROW_GRADIENT, FLA_ROW_GRADIENT, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, \
+               FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE))
+
+/// What a ring's line is to the functions that have one: memory that they read and write.
+#define FLA_MEMBER_RING(name, need, types, shape, doc) ::fla::TensorView name{};
+#define FLA_ROW_RING(name, need, types, shape, doc) FLA_ROW(name, output, need, types, shape, "", doc)
+/// What describes gates to fold_<op>, whose rings may have them instead.
+#define FLA_ROW_OPTIONAL(name, need, types, shape, doc, ...) \
+  FLA_ROW_TENSOR(name, optional, types, shape, doc, __VA_ARGS__)
+
+/// The pool whose slots have rings, and how far they are filled.
+#define FLA_PART_REPLAYED(RING, INDEX)                                                                  \
+  RING(state, required, kStateTypes, "P HV K V; state_v_first: P HV V K",                               \
+       "the pool of states, written where rings are folded")                                            \
+  INDEX(state_indices, optional, kIndexTypes, "N",                                                      \
+        "the slot of the pool, and of rings, that a sequence has; negative: the sequence is skipped")   \
+  INDEX(ring_begin, required, kIndexTypes, "B", "how many tokens of a sequence its state has taken in") \
+  INDEX(ring_end, required, kIndexTypes, "B",                                                           \
+        "how many tokens it has; its ring holds those from ring_begin on")
+
+/// The members of the struct of replay_<op>, of the op's list …
+#define FLA_REPLAY_MEMBERS(LIST)                                                                      \
+  LIST(FLA_MEMBER_TENSOR, FLA_NO_LINE, FLA_MEMBER_TENSOR, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE,      \
+       FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, FLA_MEMBER_FLAG, FLA_NO_LINE)                           \
+  FLA_PART_REPLAYED(FLA_MEMBER_RING, FLA_MEMBER_INDEX)                                                \
+  LIST(FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_MEMBER_RING, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, \
+       FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE)                                                         \
+  FLA_PART_OUT(FLA_MEMBER_OUTPUT)                                                                     \
+  FLA_PART_RUN
+#define FLA_RETURN_REPLAY_TABLE(STRUCT, LIST)                                                             \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_NO_LINE, FLA_ROW_TENSOR, FLA_NO_LINE, FLA_NO_LINE,    \
+                                FLA_NO_LINE, FLA_ROW_NUMBER, FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_NO_LINE)  \
+                               FLA_PART_REPLAYED(FLA_ROW_RING, FLA_ROW_INDEX)                             \
+                                   LIST(FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_ROW_RING, FLA_NO_LINE, \
+                                        FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE, FLA_NO_LINE)  \
+                                       FLA_PART_OUT(FLA_ROW_OUTPUT))
+
+/// … and of fold_<op>.
+#define FLA_FOLD_MEMBERS(LIST)                                                                 \
+  FLA_PART_REPLAYED(FLA_MEMBER_RING, FLA_MEMBER_INDEX)                                         \
+  LIST(FLA_NO_LINE, FLA_NO_LINE, FLA_MEMBER_TENSOR, FLA_MEMBER_RING, FLA_NO_LINE, FLA_NO_LINE, \
+       FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, FLA_MEMBER_FLAG, FLA_NO_LINE)                    \
+  FLA_PART_RUN
+#define FLA_RETURN_FOLD_TABLE(STRUCT, LIST)                                                              \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_NO_LINE, FLA_NO_LINE, FLA_ROW_OPTIONAL, FLA_ROW_RING, FLA_NO_LINE,   \
+                                FLA_NO_LINE, FLA_ROW_NUMBER, FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_NO_LINE) \
+                               FLA_PART_REPLAYED(FLA_ROW_RING, FLA_ROW_INDEX))

@@ -164,25 +164,30 @@ class FLA_API RecurrenceBackend : public BaseBackend {
 };
 
 /// The class to subclass to serve an op; override what the backend has.
-#define FLA_RECURRENCE_BACKEND(NAME, STRUCT, CHUNK, RECURRENT)                                         \
-  class FLA_API NAME : public ::fla::RecurrenceBackend<STRUCT##Args> {                                 \
-   public:                                                                                             \
-    virtual ::fla::RecurrenceResult CHUNK(const STRUCT##Args&) { not_implemented(#CHUNK); }            \
-    virtual ::fla::Verdict CHUNK##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }     \
-    virtual ::fla::RecurrenceResult RECURRENT(const STRUCT##Args&) { not_implemented(#RECURRENT); }    \
-    virtual ::fla::Verdict RECURRENT##_verifier(const STRUCT##Args&) const { return ::fla::accept(); } \
-    virtual ::fla::RecurrenceGradients CHUNK##_backward(const STRUCT##BackwardArgs&) {                 \
-      not_implemented(#CHUNK "_backward");                                                             \
-    }                                                                                                  \
-    virtual ::fla::Verdict CHUNK##_backward_verifier(const STRUCT##BackwardArgs&) const {              \
-      return ::fla::accept();                                                                          \
-    }                                                                                                  \
-                                                                                                       \
-    template <class Type>                                                                              \
-    static ::std::vector<::fla::dispatch::Slot> slots() {                                              \
-      return {FLA_BACKEND_SLOT(NAME, Type, CHUNK), FLA_BACKEND_SLOT(NAME, Type, RECURRENT),            \
-              FLA_BACKEND_SLOT(NAME, Type, CHUNK##_backward)};                                         \
-    }                                                                                                  \
+#define FLA_RECURRENCE_BACKEND(NAME, STRUCT, CHUNK, RECURRENT, REPLAY, FOLD)                              \
+  class FLA_API NAME : public ::fla::RecurrenceBackend<STRUCT##Args> {                                    \
+   public:                                                                                                \
+    virtual ::fla::RecurrenceResult CHUNK(const STRUCT##Args&) { not_implemented(#CHUNK); }               \
+    virtual ::fla::Verdict CHUNK##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }        \
+    virtual ::fla::RecurrenceResult RECURRENT(const STRUCT##Args&) { not_implemented(#RECURRENT); }       \
+    virtual ::fla::Verdict RECURRENT##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }    \
+    virtual ::fla::RecurrenceGradients CHUNK##_backward(const STRUCT##BackwardArgs&) {                    \
+      not_implemented(#CHUNK "_backward");                                                                \
+    }                                                                                                     \
+    virtual ::fla::Verdict CHUNK##_backward_verifier(const STRUCT##BackwardArgs&) const {                 \
+      return ::fla::accept();                                                                             \
+    }                                                                                                     \
+    virtual ::fla::ReplayResult REPLAY(const STRUCT##ReplayArgs&) { not_implemented(#REPLAY); }           \
+    virtual ::fla::Verdict REPLAY##_verifier(const STRUCT##ReplayArgs&) const { return ::fla::accept(); } \
+    virtual ::fla::FoldResult FOLD(const STRUCT##FoldArgs&) { not_implemented(#FOLD); }                   \
+    virtual ::fla::Verdict FOLD##_verifier(const STRUCT##FoldArgs&) const { return ::fla::accept(); }     \
+                                                                                                          \
+    template <class Type>                                                                                 \
+    static ::std::vector<::fla::dispatch::Slot> slots() {                                                 \
+      return {FLA_BACKEND_SLOT(NAME, Type, CHUNK), FLA_BACKEND_SLOT(NAME, Type, RECURRENT),               \
+              FLA_BACKEND_SLOT(NAME, Type, CHUNK##_backward), FLA_BACKEND_SLOT(NAME, Type, REPLAY),       \
+              FLA_BACKEND_SLOT(NAME, Type, FOLD)};                                                        \
+    }                                                                                                     \
   }
 
 /// Bytes of workspace with which no kernel that could take this call, under any settings, allocates: the most

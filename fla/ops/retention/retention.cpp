@@ -13,6 +13,14 @@ ArgumentTable RetentionBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(RetentionBackwardArgs, FLA_RETENTION_ARGUMENTS);
 }
 
+ArgumentTable RetentionReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(RetentionReplayArgs, FLA_RETENTION_ARGUMENTS);
+}
+
+ArgumentTable RetentionFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(RetentionFoldArgs, FLA_RETENTION_ARGUMENTS);
+}
+
 DISPATCH("retention", RecurrenceResult, chunk_retention, const RetentionArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +31,14 @@ DISPATCH("retention", RecurrenceResult, fused_recurrent_retention, const Retenti
 
 DISPATCH("retention", RecurrenceGradients, chunk_retention_backward, const RetentionBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("retention", ReplayResult, replay_retention, const RetentionReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("retention", FoldResult, fold_retention, const RetentionFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult retention(const RetentionArgs& args) {

@@ -4,6 +4,7 @@
 #include "fla/core/export.h"
 #include "fla/ops/recurrence/parts.h"
 #include "fla/ops/recurrence/recurrence.h"
+#include "fla/ops/recurrence/replay.h"
 
 /// Retention: heads forget at fixed rates. Per sequence and value head, with a state S of shape [K, V]
 /// that starts as initial_state, or as zeros,
@@ -15,10 +16,10 @@
 /// sequences, threads, streams and errors.
 namespace fla {
 
-#define FLA_RETENTION_ARGUMENTS(TENSOR, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
-  FLA_PART_TOKENS(TENSOR)                                                              \
-  FLA_PART_STATES(TENSOR, NUMBER, FLAG, FORWARD)                                       \
-  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                               \
+#define FLA_RETENTION_ARGUMENTS(TOKEN, STATE, TENSOR, RING, INDEX, OUTPUT, NUMBER, INTEGER, FLAG, FORWARD) \
+  FLA_PART_TOKENS(TOKEN, RING)                                                                             \
+  FLA_PART_STATES(STATE, NUMBER, FLAG, FORWARD)                                                            \
+  FLA_PART_PACKING(INDEX, FLAG, FORWARD)                                                                   \
   FLA_PART_OUTPUTS(OUTPUT, INTEGER, FORWARD)
 
 /// The arguments of every retention function, under the names that flash-linear-attention gives them.
@@ -26,11 +27,15 @@ struct RetentionArgs {
   using Result = RecurrenceResult;
   using Forward = RetentionArgs;
   using Backward = struct RetentionBackwardArgs;
+  using Replay = struct RetentionReplayArgs;
+  using Fold = struct RetentionFoldArgs;
   static constexpr RecurrenceOp kOp{.name = "retention",
                                     .title = "Retention",
                                     .chunk = "chunk_retention",
                                     .recurrent = "fused_recurrent_retention",
                                     .backward = "chunk_retention_backward",
+                                    .replay = "replay_retention",
+                                    .fold = "fold_retention",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::retention};
@@ -51,6 +56,28 @@ struct RetentionBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of replay_retention: a step's tokens, and states with rings.
+struct RetentionReplayArgs {
+  using Result = ReplayResult;
+  using Forward = RetentionArgs;
+  static constexpr RecurrenceOp kOp = RetentionArgs::kOp;
+
+  FLA_REPLAY_MEMBERS(FLA_RETENTION_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
+/// The arguments of fold_retention: states with rings, and the options of the steps.
+struct RetentionFoldArgs {
+  using Result = FoldResult;
+  using Forward = RetentionArgs;
+  static constexpr RecurrenceOp kOp = RetentionArgs::kOp;
+
+  FLA_FOLD_MEMBERS(FLA_RETENTION_ARGUMENTS)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_retention, others to chunk_retention.
 FLA_API RecurrenceResult retention(const RetentionArgs& args);
 
@@ -63,14 +90,23 @@ FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_retention_backward(const RetentionBackwardArgs& args);
 
+/// A decoding step that appends its tokens to rings instead of writing states (replay.h).
+FLA_API ReplayResult replay_retention(const RetentionReplayArgs& args);
+
+/// Brings states up to the last token of their rings.
+FLA_API FoldResult fold_retention(const RetentionFoldArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_retention(const RetentionArgs& args);
 FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
 FLA_API RecurrenceGradients chunk_retention_backward(const RetentionBackwardArgs& args);
+FLA_API ReplayResult replay_retention(const RetentionReplayArgs& args);
+FLA_API FoldResult fold_retention(const RetentionFoldArgs& args);
 }  // namespace original
 
 /// Subclass this to serve retention; override what the backend has.
-FLA_RECURRENCE_BACKEND(RetentionBackend, Retention, chunk_retention, fused_recurrent_retention);
+FLA_RECURRENCE_BACKEND(RetentionBackend, Retention, chunk_retention, fused_recurrent_retention,
+                       replay_retention, fold_retention);
 
 }  // namespace fla

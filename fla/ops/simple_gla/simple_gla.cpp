@@ -13,6 +13,14 @@ ArgumentTable SimpleGlaBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(SimpleGlaBackwardArgs, FLA_SIMPLE_GLA_ARGUMENTS);
 }
 
+ArgumentTable SimpleGlaReplayArgs::arguments() {
+  FLA_RETURN_REPLAY_TABLE(SimpleGlaReplayArgs, FLA_SIMPLE_GLA_ARGUMENTS);
+}
+
+ArgumentTable SimpleGlaFoldArgs::arguments() {
+  FLA_RETURN_FOLD_TABLE(SimpleGlaFoldArgs, FLA_SIMPLE_GLA_ARGUMENTS);
+}
+
 DISPATCH("simple_gla", RecurrenceResult, chunk_simple_gla, const SimpleGlaArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +31,14 @@ DISPATCH("simple_gla", RecurrenceResult, fused_recurrent_simple_gla, const Simpl
 
 DISPATCH("simple_gla", RecurrenceGradients, chunk_simple_gla_backward, const SimpleGlaBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("simple_gla", ReplayResult, replay_simple_gla, const SimpleGlaReplayArgs& args) {
+  return recurrence::run_replay(args);
+}
+
+DISPATCH("simple_gla", FoldResult, fold_simple_gla, const SimpleGlaFoldArgs& args) {
+  return recurrence::run_fold(args);
 }
 
 RecurrenceResult simple_gla(const SimpleGlaArgs& args) {

@@ -71,14 +71,19 @@ def documentation(function):
     by_position, by_keyword = parameters(function)
     results = [function["table"][output] for output, *_ in function["results"]]
     names = [row["name"] for row in results]
-    start = ", from initial_state or a state S of zeros" if "S <-" in function["formula"] else ""
+    start = ""
+    if "S <-" in function["formula"]:
+        rows = {row["name"] for row in function["table"]}
+        start = ", from initial_state or a state S of zeros" if "state" not in rows else ", from state and its ring"
     lines = [function["doc"], "", f"For every token t{start}:", ""]
     lines += [f"    {line}" for line in function["formula"].splitlines()]
     lines += ["", "Example:", "", *(f"    {line}" for line in example(function))]
     lines += ["", "Arguments, arrays by their shapes:"]
     lines += [f"    {parameter.name}: {parameter.doc}" for parameter in by_position + by_keyword]
     lines += [f"    {sentence}" for *_, sentence in _compatibility.COMPOSED.get(function["name"], ()) if sentence]
-    if len(names) == 1:
+    if not names:
+        lines += ["", "Returns None."]
+    elif len(names) == 1:
         lines += ["", f"Returns the array that {names[0]} would hold."]
     else:
         lines += ["", f"Returns a tuple of the arrays that {' and '.join(names)} would hold; None for one not asked for."]
@@ -87,31 +92,36 @@ def documentation(function):
     return "\n".join(lines)
 
 
-_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64, "D": 256, "W": 4}
+_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64, "D": 256, "W": 4, "P": 1}
 
 
 def example(function):
     """Lines of Python that make a call with tensors of torch."""
     lines = ["import torch, fla_cpp"]
     given = []
+    has_rings = any(row["name"] == "ring_k" for row in function["table"])
+    sizes = _SIZES | {"T": 4, "L": 16} if has_rings else _SIZES
     for row in function["table"]:
         if not row["required"] and row["name"] not in _EXAMPLES:
             continue
-        shape = ", ".join(str(_SIZES[axis]) for axis in row["shape"].split())
+        shape = ", ".join(str(sizes[axis]) for axis in row["shape"].partition("; ")[0].split())
         value = _EXAMPLES.get(row["name"], "torch.randn(SHAPE)").replace("SHAPE", shape)
         lines.append(f"{row['name']} = {value}")
         given.append(f"{row['name']}={row['name']}")
     results = [function["table"][output]["name"] for output, *_ in function["results"]]
     if results == ["out"]:
         results = ["o"]
-    elif results[0] == "out":
+    elif results[:1] == ["out"]:
         results, given = ["o", "state"], [*given, "output_final_state=True"]
-    return [*lines, f"{', '.join(results)} = fla_cpp.{function['name']}({', '.join(given)})"]
+    assignment = f"{', '.join(results)} = " if results else ""
+    return [*lines, f"{assignment}fla_cpp.{function['name']}({', '.join(given)})"]
 
 
 # What tensors hold in an example, where that is not any number: keys of length 1, gates that decay, shares.
 _EXAMPLES = {name: "torch.nn.functional.normalize(torch.randn(SHAPE), dim=-1)" for name in ("k", "a", "b")}
 _EXAMPLES |= {name: "-torch.rand(SHAPE)" for name in ("g", "w")}
+_EXAMPLES |= {name: "torch.zeros(SHAPE)" for name in ("state", "ring_k", "ring_u", "ring_g", "ring_b", "ring_w")}
+_EXAMPLES |= {name: "torch.zeros(SHAPE, dtype=torch.int64)" for name in ("ring_begin", "ring_end")}
 _EXAMPLES |= {"beta": "torch.rand(SHAPE)", "layer_idx": "0", "num_layers": "24"}
 
 
@@ -248,11 +258,12 @@ def make(function):
     name = function["name"]
     globals()[f"_call_{name}"] = under_its_names(function, function["call"])
     lines = _composed_lines(function, "_compose", name)
-    one = "[0]" if len(function["results"]) == 1 else ""
-    lines += [
-        f"if _tracing(): return _through_torch({function['target']!r}, (VALUES)){one}",
-        f"return _call_{name}(VALUES){one}",
-    ]
+    through_torch, call = f"_through_torch({function['target']!r}, (VALUES))", f"_call_{name}(VALUES)"
+    if function["results"]:
+        one = "[0]" if len(function["results"]) == 1 else ""
+        lines += [f"if _tracing(): return {through_torch}{one}", f"return {call}{one}"]
+    else:
+        lines += [f"if _tracing(): {through_torch}", f"else: {call}"]
     made = _compiled(function, name, lines)
     made.__module__ = "fla_cpp"
     made.__doc__ = documentation(function)

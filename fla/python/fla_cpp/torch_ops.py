@@ -119,9 +119,9 @@ class _Entry:
         )
 
     def _returned(self, results):
-        """As torch has them: one result is no tuple."""
+        """As torch has them: one result is no tuple, and none is None."""
         results = tuple(results)
-        return results[0] if len(results) == 1 else results
+        return results[0] if len(results) == 1 else results or None
 
     def fake(self, *given):
         values = self.values(given[: len(self.inputs)], given[len(self.inputs) :])
@@ -270,7 +270,7 @@ def dispatched(name, values):
         results = (results,)
     return tuple(
         values[output] if values[output] is not None else (result if entry.is_asked_for(values, n) else None)
-        for n, ((output, *_), result) in enumerate(zip(entry.results, results))
+        for n, ((output, *_), result) in enumerate(zip(entry.results, results or ()))
     )
 
 

@@ -36,7 +36,7 @@ def stub(function):
         "_Array" if flag < 0 and gradient_of < 0 else "_Array | None"
         for _, flag, _, gradient_of in function["results"]
     ]
-    returned = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
+    returned = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]" if results else "None"
     return "\n".join(
         [
             f"def {function['name']}(",

@@ -13,6 +13,7 @@
 #include "fla/ops/ops.h"
 #include "tools/cases/backward_case.h"
 #include "tools/cases/random_case.h"
+#include "tools/cases/with_op.h"
 
 namespace {
 
@@ -277,6 +278,99 @@ TEST_F(CpuSimdVerifier, RefusesGradientsOfNormalizedOutputs) {
   args.normalize = true;
   expect_refusal_of<LinearAttnBackwardArgs>(args, kLinearGradients,
                                             "requires outputs that are not normalized");
+}
+
+/// A step over rings that cpu_simd takes.
+template <class Args>
+class ReplayStep {
+ public:
+  using Replay = typename Args::Replay;
+  static constexpr NamedFunction<Replay> kFunctions[] = {
+      {Args::kOp.replay, fla::cases::Functions<Args>::replay}};
+
+  ReplayStep() {
+    const Args& call = call_.args;
+    args.q = call.q, args.k = call.k, args.v = call.v, args.g = call.g;
+    args.state = call.initial_state;
+    args.ring_begin = args.ring_end = TensorView(counts_.data(), DType::i64, {1});
+    args.ring_k = rings_[0], args.ring_u = rings_[1], args.ring_g = rings_[2];
+    if constexpr (requires { args.beta; }) args.beta = call.beta;
+    if constexpr (requires { args.a; })
+      args.a = call.a, args.b = call.b, args.ring_b = rings_[3], args.ring_w = rings_[4];
+  }
+
+  void expect_refusal(TensorView Replay::*member, const TensorView& spoiled,
+                      const std::string& reason) const {
+    Replay call = args;
+    call.*member = spoiled;
+    expect_refusal_of<Replay>(call, kFunctions, reason);
+  }
+  /// Of rows whose channels are two apart.
+  void expect_refusal_of_rows(TensorView Replay::*member, const std::string& name) const {
+    const TensorView& rows = args.*member;
+    expect_refusal(member, spread(room_, rows.defined() ? rows : args.v, 2, 2 * args.v.size(3)),
+                   "requires contiguous channels in " + name + ", got stride 2");
+  }
+
+  Replay args;
+
+ private:
+  fla::cases::RandomCase<Args> call_ = fla::cases::make_case<Args>({.T = 3, .H = 2, .K = 8, .V = 8});
+  std::vector<std::int64_t> counts_{0};
+  std::vector<fla::Tensor> rings_ = [] {
+    std::vector<fla::Tensor> made;
+    for (int i = 0; i < 5; ++i) made.push_back(fla::Tensor::zeros({1, 8, 2, 8}, DType::f32));
+    return made;
+  }();
+  fla::Tensor room_ = fla::Tensor::zeros({4096}, DType::f32);
+};
+
+TEST(CpuSimdReplayVerifier, TakesAnOrdinaryStep) {
+  EXPECT_EQ(fla::explain("kda", "replay_kda", ReplayStep<KdaArgs>().args).selected, "cpu_simd");
+  EXPECT_EQ(fla::explain("dplr_delta_rule", "replay_dplr_delta_rule", ReplayStep<DplrDeltaRuleArgs>().args)
+                .selected,
+            "cpu_simd");
+}
+
+TEST(CpuSimdReplayVerifier, RefusesCudaTensors) {
+  ReplayStep<KdaArgs> step;
+  for (const fla::Argument& argument : fla::KdaReplayArgs::arguments()) {
+    if (!argument.is_tensor() || argument.kind == fla::ArgumentKind::index) continue;
+    TensorView& tensor = argument.tensor(static_cast<void*>(&step.args));
+    if (tensor.defined())
+      tensor =
+          TensorView(tensor.data(), tensor.dtype(), tensor.shape(), fla::Device{fla::DeviceType::cuda, 1});
+  }
+  expect_refusal_of<fla::KdaReplayArgs>(step.args, ReplayStep<KdaArgs>::kFunctions,
+                                        "requires CPU tensors, got cuda:1");
+}
+
+TEST(CpuSimdReplayVerifier, RefusesScatteredRows) {
+  using Kda = fla::KdaReplayArgs;
+  using Dplr = fla::DplrDeltaRuleReplayArgs;
+  const ReplayStep<KdaArgs> kda;
+  kda.expect_refusal_of_rows(&Kda::q, "q");
+  kda.expect_refusal_of_rows(&Kda::k, "k");
+  kda.expect_refusal_of_rows(&Kda::v, "v");
+  kda.expect_refusal_of_rows(&Kda::g, "g");
+  kda.expect_refusal_of_rows(&Kda::ring_k, "ring_k");
+  kda.expect_refusal_of_rows(&Kda::ring_u, "ring_u");
+  kda.expect_refusal_of_rows(&Kda::ring_g, "ring_g");
+  kda.expect_refusal_of_rows(&Kda::out, "out");
+  const ReplayStep<DplrDeltaRuleArgs> dplr;
+  dplr.expect_refusal_of_rows(&Dplr::a, "a");
+  dplr.expect_refusal_of_rows(&Dplr::b, "b");
+  dplr.expect_refusal_of_rows(&Dplr::ring_b, "ring_b");
+  dplr.expect_refusal_of_rows(&Dplr::ring_w, "ring_w");
+}
+
+TEST(CpuSimdReplayVerifier, RefusesStatesThatItCannotRead) {
+  const ReplayStep<KdaArgs> step;
+  const fla::Tensor half = fla::Tensor::zeros({1, 2, 8, 8}, DType::bf16),
+                    room = fla::Tensor::zeros({512}, DType::f32);
+  step.expect_refusal(&fla::KdaReplayArgs::state, half, "requires an f32 state, got bf16");
+  step.expect_refusal(&fla::KdaReplayArgs::state, spread(room, step.args.state, 1, 9),
+                      "requires contiguous states in state, got strides 9 and 1");
 }
 
 TEST_F(CpuSimdVerifier, TakesOneChannelWhateverItsStride) {

@@ -72,7 +72,8 @@ TEST(Call, SaysWhichNamesThereAre) {
             "iplr_delta_rule, kda, lightning_attn, linear_attn, loading, mix, retention, short_conv, "
             "simple_gla, got 'kdaa'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("kda.chunk", fla::KdaArgs{}); }),
-            "function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, got 'chunk'");
+            "function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, replay_kda, "
+            "fold_kda, got 'chunk'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("mix", MixArgs{}); }),
             "function: expected one of mix_chunk, mix_step, got 'mix'");
   for (const char* name : {"", ".", "kda.", ".chunk_kda", "kda.chunk_kda.now"}) {

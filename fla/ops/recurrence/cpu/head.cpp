@@ -189,10 +189,10 @@ void Head::load_divisors(const Block& block) const {
   }
 }
 
-Head::Block Head::load_block(std::int64_t begin) const {
+Head::Block Head::load_block(std::int64_t begin, std::int64_t most) const {
   Block block = memory_;
   block.begin = begin;
-  block.count = std::min(kBlock, tokens() - begin);
+  block.count = std::min(most, tokens() - begin);
   // A spacing of whole chunks leaves every chunk the tokens that it has without checkpoints.
   if (const std::int64_t every = extras_.checkpoints.every; every > 0)
     block.count = std::min(block.count, every - begin % every);

@@ -49,9 +49,13 @@ class Head {
   void load_state(const common::States& states, std::int64_t slot, float* to) const;
   void store_state(const common::States& states, std::int64_t slot, const float* from) const;
 
-  /// Tokens [begin, begin + kBlock), or as many as there are up to the next checkpoint; the next block takes
-  /// the same memory.
-  Block load_block(std::int64_t begin) const;
+  /// Tokens [begin, begin + most), or as many as there are up to the next checkpoint; the next block takes
+  /// the same memory. `most` is at most kBlock.
+  Block load_block(std::int64_t begin, std::int64_t most = kBlock) const;
+
+  /// A block's rows of a tensor that the call does not have, as floats.
+  void load_rows(const common::Rows& rows, std::int64_t head, const Block& block, std::int64_t channels,
+                 float* to) const;
 
   /// Keeps the state after so many tokens where a checkpoint is due.
   void store_checkpoint(std::int64_t tokens) const { store_checkpoint(extras_.checkpoints, tokens, S_); }
@@ -69,8 +73,6 @@ class Head {
   std::int64_t offset(const common::Rows& rows, std::int64_t head, std::int64_t token) const;
 
  private:
-  void load_rows(const common::Rows& rows, std::int64_t head, const Block& block, std::int64_t channels,
-                 float* to) const;
   /// Tokens of one head, for a stage: [1, count, 1, channels].
   TensorView view_of(const common::Rows& rows, std::int64_t head, const Block& block,
                      std::int64_t channels) const;

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "fla/ops/recurrence/call.h"
+#include "fla/ops/recurrence/replay_call.h"
 
 /// The original kernels of the family on one CUDA device: the functions that put a call on a stream.
 ///
@@ -35,6 +36,13 @@ cudaError_t launch_recurrent(const RecurrenceCall& call, const CallExtras& extra
 std::size_t chunk_workspace(const RecurrenceCall& call, const CallExtras& extras = {});
 cudaError_t launch_chunk(const RecurrenceCall& call, const CallExtras& extras, void* workspace,
                          cudaStream_t stream);
+
+/// The same contract, for a step over rings or a fold of them. A sequence whose slot or counts are out of
+/// range gets zeros for o, and neither its state nor its ring is written.
+std::size_t replay_workspace(const ReplayCall& call);
+cudaError_t launch_replay(const ReplayCall& call, void* workspace, cudaStream_t stream);
+/// Brings indices that lie on the host to the workspace: afterwards all of the call's are on the device.
+cudaError_t place_host_indices(ReplayCall& call, void* workspace, cudaStream_t stream);
 
 /// The gradients, in chunks like launch_chunk; Rule::low_rank token by token. N * HV * (V / 32 + 1) below
 /// 2^31. Memory grows with the sequences by a state every few hundred to thousands of tokens: `window` tokens
