@@ -12,4 +12,7 @@ inline constexpr std::int64_t kMostBlocks = 65535;  ///< along y and z of a grid
 cudaError_t launch_decode(const RecurrenceCall& call, const CallExtras& extras, void* workspace, bool early,
                           cudaStream_t stream);
 
+/// A step of replay_<op> that the verifier accepts, likewise.
+cudaError_t launch_replay_step(const ReplayCall& call, void* workspace, bool early, cudaStream_t stream);
+
 }  // namespace fla::cuda

@@ -13,6 +13,11 @@
 namespace fla::cuda_decode {
 namespace {
 
+/// One launch either ran or did not; of several, the first ones may have.
+BackendError::Wrote wrote_by(std::int64_t sequences) {
+  return sequences <= cuda::kMostBlocks ? BackendError::Wrote::nothing : BackendError::Wrote::maybe;
+}
+
 RecurrenceResult run(const recurrence::Arguments& args) {
   const Device device = args.q.device();
   const CurrentDevice current(device.index);
@@ -22,10 +27,19 @@ RecurrenceResult run(const recurrence::Arguments& args) {
   const cudaError_t error =
       cuda::launch_decode(call_of(args, result), recurrence::extras_of(args), workspace.data(), early,
                           static_cast<cudaStream_t>(args.stream.handle));
-  // One launch either ran or did not; of several, the first ones may have.
-  const bool one_launch = args.q.size(0) <= cuda::kMostBlocks;
-  check_cuda(error, "launching cuda_decode",
-             one_launch ? BackendError::Wrote::nothing : BackendError::Wrote::maybe);
+  check_cuda(error, "launching cuda_decode", wrote_by(args.q.size(0)));
+  return result;
+}
+
+ReplayResult run(const recurrence::ReplayArguments& args) {
+  const Device device = args.state.device();
+  const CurrentDevice current(device.index);
+  const CallWorkspace workspace(args.call.workspace, workspace_bytes(args), device, args.call.stream);
+  ReplayResult result = make_result(args);
+  const bool early = find_cuda_device(device)->architecture() >= 90;
+  const cudaError_t error = cuda::launch_replay_step(call_of(args, result), workspace.data(), early,
+                                                     static_cast<cudaStream_t>(args.call.stream.handle));
+  check_cuda(error, "launching cuda_decode", wrote_by(args.ring_begin.size(0)));
   return result;
 }
 
@@ -61,6 +75,12 @@ class CudaDecode : public Backend {
     }                                                                                \
     RecurrenceResult fused_recurrent_##OP(const NAME##Args& args) override {         \
       return run(recurrence::arguments_of(args));                                    \
+    }                                                                                \
+    Verdict replay_##OP##_verifier(const NAME##ReplayArgs& args) const override {    \
+      return verify(args, find_cuda_device(args.state.device()));                    \
+    }                                                                                \
+    ReplayResult replay_##OP(const NAME##ReplayArgs& args) override {                \
+      return run(recurrence::replay_arguments_of(args));                             \
     }                                                                                \
   };                                                                                 \
   FLA_REGISTER_BACKEND(OP, cuda_decode, CudaDecode##NAME)

@@ -63,6 +63,16 @@ Verdict verify_dtypes(const recurrence::Arguments& args) {
   return accept();
 }
 
+Verdict verify_sizes(const recurrence::Arguments& args) {
+  const std::int64_t T = args.q.size(1);
+  FLA_REFUSE_IF(T < 1 || T > kMostTokens, "requires T from 1 to {}, got {}", kMostTokens, T);
+  const std::int64_t K = args.q.size(3), V = args.v.size(3), HV = args.v.size(2);
+  FLA_REFUSE_IF(K != 64 && K != 128, "requires K=64 or K=128, got {}", K);
+  FLA_REFUSE_IF(V != 64 && V != 128, "requires V=64 or V=128, got {}", V);
+  FLA_REFUSE_IF(HV > kMostHeads, "requires at most 65535 value heads, got {}", HV);
+  return accept();
+}
+
 Verdict verify_vectors(const recurrence::Arguments& args) {
   FLA_VERIFY(verify_strides("q", args.q));
   FLA_VERIFY(verify_strides("k", args.k));
@@ -85,16 +95,33 @@ Verdict verify_vectors(const recurrence::Arguments& args) {
   return accept();
 }
 
+bool on_host(const TensorView& indices) { return indices.defined() && indices.device().is_cpu(); }
+
 }  // namespace
 
+std::size_t workspace_bytes(const recurrence::ReplayArguments& args) {
+  std::int64_t entries = 0;
+  for (const TensorView* indices : {&args.call.state_indices, &args.ring_begin, &args.ring_end})
+    entries += on_host(*indices) ? indices->size(0) : 0;
+  return cuda::index_bytes(entries);
+}
+
 std::size_t workspace_bytes(const recurrence::Arguments& args) {
-  const auto on_host = [](const TensorView& indices) {
-    return indices.defined() && indices.device().is_cpu();
-  };
   const std::int64_t N = args.q.size(0);
   return cuda::index_workspace(N, false, on_host(args.state_indices), on_host(args.state_write_indices)) +
          cuda::kept_index_workspace(N, on_host(args.num_accepted_tokens),
                                     on_host(args.checkpoint_indices) ? args.checkpoint_indices.size(1) : 0);
+}
+
+Verdict verify(const recurrence::ReplayArguments& args, const CudaDevice* device) {
+  const recurrence::Arguments& call = args.call;
+  FLA_VERIFY(cuda::verify_device(call, device, kDevices));
+  FLA_REFUSE_IF(call.op.rule == Rule::low_rank, "requires a rule with one key a token, got {}",
+                call.op.name.data());
+  FLA_VERIFY(verify_sizes(call));
+  FLA_VERIFY(verify_vectors(call));
+  FLA_VERIFY(verify_state("state", args.state));
+  return cuda::verify_workspace(call.workspace, workspace_bytes(args));
 }
 
 Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
@@ -102,12 +129,7 @@ Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
   FLA_REFUSE_IF(args.cu_seqlens.defined(),
                 "requires sequences that are not packed, got cu_seqlens of {} entries",
                 args.cu_seqlens.size(0));
-  const std::int64_t T = args.q.size(1);
-  FLA_REFUSE_IF(T < 1 || T > kMostTokens, "requires T from 1 to {}, got {}", kMostTokens, T);
-  const std::int64_t K = args.q.size(3), V = args.v.size(3), HV = args.v.size(2);
-  FLA_REFUSE_IF(K != 64 && K != 128, "requires K=64 or K=128, got {}", K);
-  FLA_REFUSE_IF(V != 64 && V != 128, "requires V=64 or V=128, got {}", V);
-  FLA_REFUSE_IF(HV > kMostHeads, "requires at most 65535 value heads, got {}", HV);
+  FLA_VERIFY(verify_sizes(args));
   FLA_VERIFY(verify_vectors(args));
   FLA_VERIFY(verify_state("initial_state", args.initial_state));
   FLA_VERIFY(verify_state("final_state", args.final_state));

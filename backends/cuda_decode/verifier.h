@@ -10,12 +10,16 @@ inline constexpr cuda::ComputeCapability kDevices{80, true, "8.0 or above"};
 
 /// Bytes of workspace that a call takes: what it has of indices on the host.
 std::size_t workspace_bytes(const recurrence::Arguments& args);
+std::size_t workspace_bytes(const recurrence::ReplayArguments& args);
 
 /// Whether cuda_decode takes this call of an op's fused_recurrent function on that device, the one of its
 /// tensors; null where there is no such GPU. Packed sequences are refused whatever their lengths are:
 /// cu_seqlens on the device is not read before kernels run, so it is unknown how many tokens a sequence has.
 /// A server that decodes N requests passes [N, 1, …], or [N, T, …] with drafts.
 Verdict verify(const recurrence::Arguments& args, const CudaDevice* device);
+
+/// The same of a step of replay_<op>.
+Verdict verify(const recurrence::ReplayArguments& args, const CudaDevice* device);
 
 template <RecurrenceArgs Args>
 std::size_t workspace_bytes(const Args& args) {
@@ -24,6 +28,10 @@ std::size_t workspace_bytes(const Args& args) {
 template <RecurrenceArgs Args>
 Verdict verify(const Args& args, const CudaDevice* device) {
   return verify(recurrence::arguments_of(args), device);
+}
+template <ReplayArgs Args>
+Verdict verify(const Args& args, const CudaDevice* device) {
+  return verify(recurrence::replay_arguments_of(args), device);
 }
 
 }  // namespace fla::cuda_decode

@@ -171,7 +171,7 @@ std::string refusal(Result (*run)(const Args&), const Args& args) {
 
 /// Of the step and of the fold, in the same words.
 std::string both_refuse(const KdaRing& call) {
-  const std::string words = refusal(&fla::replay_kda, call.step);
+  std::string words = refusal(&fla::replay_kda, call.step);
   EXPECT_EQ(refusal(&fla::fold_kda, call.fold), words);
   EXPECT_EQ(refusal(&fla::original::replay_kda, call.step), words);
   return words;

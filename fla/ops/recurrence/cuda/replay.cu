@@ -1,6 +1,6 @@
-#include "fla/ops/common/cuda/host_indices.cuh"
 #include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/padded_keys.h"
+#include "fla/ops/recurrence/cuda/ring_indices.cuh"
 #include "fla/ops/recurrence/cuda/steps.cuh"
 #include "fla/ops/recurrence/cuda/with_rule.h"
 
@@ -147,15 +147,6 @@ std::size_t replay_workspace(const ReplayCall& replay) {
   for (const Indices* indices : {&replay.call.read_slots, &replay.begin, &replay.end})
     entries += indices->on_host ? N : 0;
   return index_bytes(entries);
-}
-
-cudaError_t place_host_indices(ReplayCall& replay, void* workspace, cudaStream_t stream) {
-  auto* target = static_cast<std::int64_t*>(workspace);
-  for (Indices* indices : {&replay.call.read_slots, &replay.begin, &replay.end}) {
-    if (const cudaError_t error = place(*indices, replay.call.N, target, stream); error != cudaSuccess)
-      return error;
-  }
-  return cudaSuccess;
 }
 
 cudaError_t launch_replay(const ReplayCall& given, void* workspace, cudaStream_t stream) {
