@@ -17,6 +17,7 @@
 #include "fla/dispatch/call/dispatch.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
+#include "tests/ops/merge/merge_call.h"
 #include "tests/ops/recurrence/gradient_checks.h"
 #include "tools/cases/backward_case.h"
 
@@ -192,6 +193,9 @@ TEST(CApi, EveryFunctionOfEveryOpHasTheBitsOfTheCppCall) {
     expect(#NAME, "chunk_" #NAME, forward, &fla::chunk_##NAME);                          \
     expect(#NAME, "fused_recurrent_" #NAME, forward, &fla::fused_recurrent_##NAME);      \
     expect(#NAME, "chunk_" #NAME "_backward", made.args, &fla::chunk_##NAME##_backward); \
+    auto summary = fla::arguments_like<fla::ARGS::Summary>(made.args);                   \
+    summary.output_P = true;                                                             \
+    expect(#NAME, #NAME "_summary", summary, &fla::NAME##_summary);                      \
     expect_same(#NAME, forward, &fla::NAME);                                             \
     expect_same(#NAME "." #NAME, forward, &fla::NAME);                                   \
   }
@@ -209,6 +213,8 @@ TEST(CApi, EveryFunctionOfEveryOpHasTheBitsOfTheCppCall) {
          &fla::short_conv);
   expect("gated_rms_norm", "gated_rms_norm", fla::GatedRmsNormArgs{.x = x, .g = x, .eps = 1e-5f},
          &fla::gated_rms_norm);
+  const fla_test::MergeCall merged({});
+  expect("merge", "merge", merged.args, &fla::merge);
   EXPECT_EQ(called, all_functions());
 }
 
@@ -308,7 +314,8 @@ TEST_F(CApiOfKda, SaysHowMuchWorkspaceACallWants) {
 
 TEST_F(CApiOfKda, RefusesNamesThatDoNotExist) {
   EXPECT_EQ(call.refusal("kda.chunk"),
-            "1 function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, got 'chunk'");
+            "1 function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, kda_summary, "
+            "got 'chunk'");
   EXPECT_THAT(call.refusal("kdaa"),
               testing::MatchesRegex("1 op: expected one of c_api_test, common, .*, got 'kdaa'"));
   EXPECT_EQ(call.refusal("kda."), "1 name: expected op.function or an op, got 'kda.'");

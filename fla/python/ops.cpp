@@ -11,7 +11,8 @@ namespace fla::python {
 /// The functions of an op of the family.
 template <class Args, RecurrenceResult (*Door)(const Args&), RecurrenceResult (*Chunk)(const Args&),
           RecurrenceResult (*Recurrent)(const Args&),
-          RecurrenceGradients (*Backward)(const typename Args::Backward&)>
+          RecurrenceGradients (*Backward)(const typename Args::Backward&),
+          RecurrenceSummary (*Summary)(const typename Args::Summary&)>
 void add_functions(std::vector<OpFunction>& all) {
   constexpr const RecurrenceOp& op = Args::kOp;
   const std::string title(op.title);
@@ -20,11 +21,15 @@ void add_functions(std::vector<OpFunction>& all) {
                                   ", others to " + std::string(op.chunk) + ".",
                            chunk = title + " for prefill lengths: works on chunks of tokens.",
                            recurrent = title + " for decoding and short continuations: works token by token.",
-                           backward = title + ": the gradients of " + std::string(op.chunk) + "'s inputs.";
+                           backward = title + ": the gradients of " + std::string(op.chunk) + "'s inputs.",
+                           summary =
+                               title +
+                               ": what tokens do to a state, S_out = P S_in + R; with `do` to its gradient.";
   all.push_back(function_of<Args, Door>(op.name, op.name, door, formula, op.backward));
   all.push_back(function_of<Args, Chunk>(op.name, op.chunk, chunk, formula, op.backward));
   all.push_back(function_of<Args, Recurrent>(op.name, op.recurrent, recurrent, formula, op.backward));
   all.push_back(function_of<typename Args::Backward, Backward>(op.name, op.backward, backward, formula));
+  all.push_back(function_of<typename Args::Summary, Summary>(op.name, op.summary, summary, formula));
 }
 
 /// The ops of the module. Names, order, documentation and checks of their arguments come from their tables.
@@ -33,9 +38,12 @@ const std::vector<OpFunction>& functions() {
     std::vector<OpFunction> made;
 #define FLA_OP(NAME, ARGS)                                                          \
   add_functions<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME, \
-                &fla::chunk_##NAME##_backward>(made);
+                &fla::chunk_##NAME##_backward, &fla::NAME##_summary>(made);
     FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
+    made.push_back(function_of<MergeArgs, &fla::merge>(
+        "merge", "merge", "The state behind runs of tokens of which summaries are known.",
+        "S <- P_c S + R_c"));
     made.push_back(function_of<ShortConvArgs, &fla::short_conv>(
         "short_conv", "short_conv",
         "Causal convolution along the tokens of a sequence, every channel by itself.",

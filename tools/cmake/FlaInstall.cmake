@@ -7,6 +7,7 @@ set(FLA_PUBLIC_HEADERS
   fla/c_api.h
   fla/fla.h
   fla/core/arguments.h
+  fla/core/copy_arguments.h
   fla/core/cuda_devices.h
   fla/core/device.h
   fla/core/device_memory.h
@@ -53,6 +54,7 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/iplr_delta_rule/iplr_delta_rule.h
   fla/ops/gated_delta_rule/gated_delta_rule.h
   fla/ops/gated_rms_norm/gated_rms_norm.h
+  fla/ops/merge/merge.h
   fla/ops/gla/gla.h
   fla/ops/kda/kda.h
   fla/ops/lightning_attn/lightning_attn.h

@@ -13,6 +13,10 @@ ArgumentTable DeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(DeltaRuleBackwardArgs, FLA_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable DeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(DeltaRuleSummaryArgs, FLA_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("delta_rule", RecurrenceResult, chunk_delta_rule, const DeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +27,10 @@ DISPATCH("delta_rule", RecurrenceResult, fused_recurrent_delta_rule, const Delta
 
 DISPATCH("delta_rule", RecurrenceGradients, chunk_delta_rule_backward, const DeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("delta_rule", RecurrenceSummary, delta_rule_summary, const DeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult delta_rule(const DeltaRuleArgs& args) {

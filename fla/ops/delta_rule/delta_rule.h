@@ -28,11 +28,13 @@ struct DeltaRuleArgs {
   using Result = RecurrenceResult;
   using Forward = DeltaRuleArgs;
   using Backward = struct DeltaRuleBackwardArgs;
+  using Summary = struct DeltaRuleSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "delta_rule",
                                     .title = "DeltaNet",
                                     .chunk = "chunk_delta_rule",
                                     .recurrent = "fused_recurrent_delta_rule",
                                     .backward = "chunk_delta_rule_backward",
+                                    .summary = "delta_rule_summary",
                                     .gate = GateKind::none,
                                     .rule = Rule::delta};
 
@@ -52,6 +54,17 @@ struct DeltaRuleBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of delta_rule_summary: the forward call's, and with `do` the gradients that come in.
+struct DeltaRuleSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = DeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DeltaRuleArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_delta_rule, others to chunk_delta_rule.
 FLA_API RecurrenceResult delta_rule(const DeltaRuleArgs& args);
 
@@ -64,14 +77,19 @@ FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_delta_rule_backward(const DeltaRuleBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary delta_rule_summary(const DeltaRuleSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args);
 FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
 FLA_API RecurrenceGradients chunk_delta_rule_backward(const DeltaRuleBackwardArgs& args);
+FLA_API RecurrenceSummary delta_rule_summary(const DeltaRuleSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve delta_rule; override what the backend has.
-FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRule, chunk_delta_rule, fused_recurrent_delta_rule);
+FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRule, chunk_delta_rule, fused_recurrent_delta_rule,
+                       delta_rule_summary);
 
 }  // namespace fla

@@ -13,6 +13,10 @@ ArgumentTable DplrDeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(DplrDeltaRuleBackwardArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable DplrDeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(DplrDeltaRuleSummaryArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("dplr_delta_rule", RecurrenceResult, chunk_dplr_delta_rule, const DplrDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -25,6 +29,11 @@ DISPATCH("dplr_delta_rule", RecurrenceResult, fused_recurrent_dplr_delta_rule,
 DISPATCH("dplr_delta_rule", RecurrenceGradients, chunk_dplr_delta_rule_backward,
          const DplrDeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("dplr_delta_rule", RecurrenceSummary, dplr_delta_rule_summary,
+         const DplrDeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args) {

@@ -29,11 +29,13 @@ struct DplrDeltaRuleArgs {
   using Result = RecurrenceResult;
   using Forward = DplrDeltaRuleArgs;
   using Backward = struct DplrDeltaRuleBackwardArgs;
+  using Summary = struct DplrDeltaRuleSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "dplr_delta_rule",
                                     .title = "The delta rule with a diagonal and a low-rank part",
                                     .chunk = "chunk_dplr_delta_rule",
                                     .recurrent = "fused_recurrent_dplr_delta_rule",
                                     .backward = "chunk_dplr_delta_rule_backward",
+                                    .summary = "dplr_delta_rule_summary",
                                     .gate = GateKind::channel,
                                     .rule = Rule::low_rank};
 
@@ -53,6 +55,17 @@ struct DplrDeltaRuleBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of dplr_delta_rule_summary: the forward call's, and with `do` the gradients that come in.
+struct DplrDeltaRuleSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = DplrDeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DplrDeltaRuleArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_DPLR_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_dplr_delta_rule, others to chunk_dplr_delta_rule.
 FLA_API RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args);
 
@@ -65,15 +78,19 @@ FLA_API RecurrenceResult fused_recurrent_dplr_delta_rule(const DplrDeltaRuleArgs
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_dplr_delta_rule_backward(const DplrDeltaRuleBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary dplr_delta_rule_summary(const DplrDeltaRuleSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_dplr_delta_rule(const DplrDeltaRuleArgs& args);
 FLA_API RecurrenceResult fused_recurrent_dplr_delta_rule(const DplrDeltaRuleArgs& args);
 FLA_API RecurrenceGradients chunk_dplr_delta_rule_backward(const DplrDeltaRuleBackwardArgs& args);
+FLA_API RecurrenceSummary dplr_delta_rule_summary(const DplrDeltaRuleSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve dplr_delta_rule; override what the backend has.
 FLA_RECURRENCE_BACKEND(DplrDeltaRuleBackend, DplrDeltaRule, chunk_dplr_delta_rule,
-                       fused_recurrent_dplr_delta_rule);
+                       fused_recurrent_dplr_delta_rule, dplr_delta_rule_summary);
 
 }  // namespace fla

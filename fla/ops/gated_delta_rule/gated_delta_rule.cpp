@@ -13,6 +13,10 @@ ArgumentTable GatedDeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(GatedDeltaRuleBackwardArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable GatedDeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(GatedDeltaRuleSummaryArgs, FLA_GATED_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("gated_delta_rule", RecurrenceResult, chunk_gated_delta_rule, const GatedDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -25,6 +29,11 @@ DISPATCH("gated_delta_rule", RecurrenceResult, fused_recurrent_gated_delta_rule,
 DISPATCH("gated_delta_rule", RecurrenceGradients, chunk_gated_delta_rule_backward,
          const GatedDeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("gated_delta_rule", RecurrenceSummary, gated_delta_rule_summary,
+         const GatedDeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args) {

@@ -32,11 +32,13 @@ struct GatedDeltaRuleArgs {
   using Result = RecurrenceResult;
   using Forward = GatedDeltaRuleArgs;
   using Backward = struct GatedDeltaRuleBackwardArgs;
+  using Summary = struct GatedDeltaRuleSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "gated_delta_rule",
                                     .title = "Gated DeltaNet",
                                     .chunk = "chunk_gated_delta_rule",
                                     .recurrent = "fused_recurrent_gated_delta_rule",
                                     .backward = "chunk_gated_delta_rule_backward",
+                                    .summary = "gated_delta_rule_summary",
                                     .gate = GateKind::token,
                                     .rule = Rule::delta};
 
@@ -56,6 +58,17 @@ struct GatedDeltaRuleBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of gated_delta_rule_summary: the forward call's, and with `do` the gradients that come in.
+struct GatedDeltaRuleSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = GatedDeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = GatedDeltaRuleArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_GATED_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_gated_delta_rule, others to chunk_gated_delta_rule.
 FLA_API RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args);
 
@@ -68,15 +81,19 @@ FLA_API RecurrenceResult fused_recurrent_gated_delta_rule(const GatedDeltaRuleAr
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_gated_delta_rule_backward(const GatedDeltaRuleBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary gated_delta_rule_summary(const GatedDeltaRuleSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args);
 FLA_API RecurrenceResult fused_recurrent_gated_delta_rule(const GatedDeltaRuleArgs& args);
 FLA_API RecurrenceGradients chunk_gated_delta_rule_backward(const GatedDeltaRuleBackwardArgs& args);
+FLA_API RecurrenceSummary gated_delta_rule_summary(const GatedDeltaRuleSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve gated_delta_rule; override what the backend has.
 FLA_RECURRENCE_BACKEND(GatedDeltaRuleBackend, GatedDeltaRule, chunk_gated_delta_rule,
-                       fused_recurrent_gated_delta_rule);
+                       fused_recurrent_gated_delta_rule, gated_delta_rule_summary);
 
 }  // namespace fla

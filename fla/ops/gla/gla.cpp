@@ -9,6 +9,10 @@ ArgumentTable GlaArgs::arguments() { FLA_RETURN_RECURRENCE_TABLE(GlaArgs, FLA_GL
 
 ArgumentTable GlaBackwardArgs::arguments() { FLA_RETURN_BACKWARD_TABLE(GlaBackwardArgs, FLA_GLA_ARGUMENTS); }
 
+ArgumentTable GlaSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(GlaSummaryArgs, FLA_GLA_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("gla", RecurrenceResult, chunk_gla, const GlaArgs& args) { return recurrence::run_chunk(args); }
 
 DISPATCH("gla", RecurrenceResult, fused_recurrent_gla, const GlaArgs& args) {
@@ -17,6 +21,10 @@ DISPATCH("gla", RecurrenceResult, fused_recurrent_gla, const GlaArgs& args) {
 
 DISPATCH("gla", RecurrenceGradients, chunk_gla_backward, const GlaBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("gla", RecurrenceSummary, gla_summary, const GlaSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult gla(const GlaArgs& args) {

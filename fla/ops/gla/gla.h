@@ -27,11 +27,13 @@ struct GlaArgs {
   using Result = RecurrenceResult;
   using Forward = GlaArgs;
   using Backward = struct GlaBackwardArgs;
+  using Summary = struct GlaSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "gla",
                                     .title = "Gated linear attention",
                                     .chunk = "chunk_gla",
                                     .recurrent = "fused_recurrent_gla",
                                     .backward = "chunk_gla_backward",
+                                    .summary = "gla_summary",
                                     .gate = GateKind::channel,
                                     .rule = Rule::additive};
 
@@ -51,6 +53,17 @@ struct GlaBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of gla_summary: the forward call's, and with `do` the gradients that come in.
+struct GlaSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = GlaArgs;
+  static constexpr RecurrenceOp kOp = GlaArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_GLA_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_gla, others to chunk_gla.
 FLA_API RecurrenceResult gla(const GlaArgs& args);
 
@@ -63,14 +76,18 @@ FLA_API RecurrenceResult fused_recurrent_gla(const GlaArgs& args);
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_gla_backward(const GlaBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary gla_summary(const GlaSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_gla(const GlaArgs& args);
 FLA_API RecurrenceResult fused_recurrent_gla(const GlaArgs& args);
 FLA_API RecurrenceGradients chunk_gla_backward(const GlaBackwardArgs& args);
+FLA_API RecurrenceSummary gla_summary(const GlaSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve gla; override what the backend has.
-FLA_RECURRENCE_BACKEND(GlaBackend, Gla, chunk_gla, fused_recurrent_gla);
+FLA_RECURRENCE_BACKEND(GlaBackend, Gla, chunk_gla, fused_recurrent_gla, gla_summary);
 
 }  // namespace fla

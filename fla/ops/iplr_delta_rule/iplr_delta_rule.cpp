@@ -13,6 +13,10 @@ ArgumentTable IplrDeltaRuleBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(IplrDeltaRuleBackwardArgs, FLA_IPLR_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable IplrDeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(IplrDeltaRuleSummaryArgs, FLA_IPLR_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("iplr_delta_rule", RecurrenceResult, chunk_iplr_delta_rule, const IplrDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -25,6 +29,11 @@ DISPATCH("iplr_delta_rule", RecurrenceResult, fused_recurrent_iplr_delta_rule,
 DISPATCH("iplr_delta_rule", RecurrenceGradients, chunk_iplr_delta_rule_backward,
          const IplrDeltaRuleBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("iplr_delta_rule", RecurrenceSummary, iplr_delta_rule_summary,
+         const IplrDeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult iplr_delta_rule(const IplrDeltaRuleArgs& args) {

@@ -9,6 +9,10 @@ ArgumentTable KdaArgs::arguments() { FLA_RETURN_RECURRENCE_TABLE(KdaArgs, FLA_KD
 
 ArgumentTable KdaBackwardArgs::arguments() { FLA_RETURN_BACKWARD_TABLE(KdaBackwardArgs, FLA_KDA_ARGUMENTS); }
 
+ArgumentTable KdaSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(KdaSummaryArgs, FLA_KDA_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("kda", KdaResult, chunk_kda, const KdaArgs& args) { return recurrence::run_chunk(args); }
 
 DISPATCH("kda", KdaResult, fused_recurrent_kda, const KdaArgs& args) {
@@ -17,6 +21,10 @@ DISPATCH("kda", KdaResult, fused_recurrent_kda, const KdaArgs& args) {
 
 DISPATCH("kda", RecurrenceGradients, chunk_kda_backward, const KdaBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("kda", RecurrenceSummary, kda_summary, const KdaSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 KdaResult kda(const KdaArgs& args) {

@@ -37,11 +37,13 @@ struct KdaArgs {
   using Result = KdaResult;
   using Forward = KdaArgs;
   using Backward = struct KdaBackwardArgs;
+  using Summary = struct KdaSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "kda",
                                     .title = "Kimi Delta Attention",
                                     .chunk = "chunk_kda",
                                     .recurrent = "fused_recurrent_kda",
                                     .backward = "chunk_kda_backward",
+                                    .summary = "kda_summary",
                                     .gate = GateKind::channel,
                                     .rule = Rule::delta};
 
@@ -61,6 +63,17 @@ struct KdaBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of kda_summary: the forward call's, and with `do` the gradients that come in.
+struct KdaSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = KdaArgs;
+  static constexpr RecurrenceOp kOp = KdaArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_KDA_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_kda, others to chunk_kda.
 FLA_API KdaResult kda(const KdaArgs& args);
 
@@ -73,14 +86,18 @@ FLA_API KdaResult fused_recurrent_kda(const KdaArgs& args);
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_kda_backward(const KdaBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary kda_summary(const KdaSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API KdaResult chunk_kda(const KdaArgs& args);
 FLA_API KdaResult fused_recurrent_kda(const KdaArgs& args);
 FLA_API RecurrenceGradients chunk_kda_backward(const KdaBackwardArgs& args);
+FLA_API RecurrenceSummary kda_summary(const KdaSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve kda; override what the backend has.
-FLA_RECURRENCE_BACKEND(KdaBackend, Kda, chunk_kda, fused_recurrent_kda);
+FLA_RECURRENCE_BACKEND(KdaBackend, Kda, chunk_kda, fused_recurrent_kda, kda_summary);
 
 }  // namespace fla

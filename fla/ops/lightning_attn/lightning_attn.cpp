@@ -13,6 +13,10 @@ ArgumentTable LightningAttnBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(LightningAttnBackwardArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
 }
 
+ArgumentTable LightningAttnSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(LightningAttnSummaryArgs, FLA_LIGHTNING_ATTN_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("lightning_attn", RecurrenceResult, chunk_lightning_attn, const LightningAttnArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -24,6 +28,10 @@ DISPATCH("lightning_attn", RecurrenceResult, fused_recurrent_lightning_attn, con
 DISPATCH("lightning_attn", RecurrenceGradients, chunk_lightning_attn_backward,
          const LightningAttnBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("lightning_attn", RecurrenceSummary, lightning_attn_summary, const LightningAttnSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult lightning_attn(const LightningAttnArgs& args) {

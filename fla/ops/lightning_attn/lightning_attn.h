@@ -28,11 +28,13 @@ struct LightningAttnArgs {
   using Result = RecurrenceResult;
   using Forward = LightningAttnArgs;
   using Backward = struct LightningAttnBackwardArgs;
+  using Summary = struct LightningAttnSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "lightning_attn",
                                     .title = "Lightning attention",
                                     .chunk = "chunk_lightning_attn",
                                     .recurrent = "fused_recurrent_lightning_attn",
                                     .backward = "chunk_lightning_attn_backward",
+                                    .summary = "lightning_attn_summary",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::slopes};
@@ -53,6 +55,17 @@ struct LightningAttnBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of lightning_attn_summary: the forward call's, and with `do` the gradients that come in.
+struct LightningAttnSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = LightningAttnArgs;
+  static constexpr RecurrenceOp kOp = LightningAttnArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_lightning_attn, others to chunk_lightning_attn.
 FLA_API RecurrenceResult lightning_attn(const LightningAttnArgs& args);
 
@@ -65,15 +78,19 @@ FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs&
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_lightning_attn_backward(const LightningAttnBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary lightning_attn_summary(const LightningAttnSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_lightning_attn(const LightningAttnArgs& args);
 FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs& args);
 FLA_API RecurrenceGradients chunk_lightning_attn_backward(const LightningAttnBackwardArgs& args);
+FLA_API RecurrenceSummary lightning_attn_summary(const LightningAttnSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve lightning_attn; override what the backend has.
 FLA_RECURRENCE_BACKEND(LightningAttnBackend, LightningAttn, chunk_lightning_attn,
-                       fused_recurrent_lightning_attn);
+                       fused_recurrent_lightning_attn, lightning_attn_summary);
 
 }  // namespace fla

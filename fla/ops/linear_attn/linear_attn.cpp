@@ -13,6 +13,10 @@ ArgumentTable LinearAttnBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(LinearAttnBackwardArgs, FLA_LINEAR_ATTN_ARGUMENTS);
 }
 
+ArgumentTable LinearAttnSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(LinearAttnSummaryArgs, FLA_LINEAR_ATTN_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("linear_attn", RecurrenceResult, chunk_linear_attn, const LinearAttnArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +27,10 @@ DISPATCH("linear_attn", RecurrenceResult, fused_recurrent_linear_attn, const Lin
 
 DISPATCH("linear_attn", RecurrenceGradients, chunk_linear_attn_backward, const LinearAttnBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("linear_attn", RecurrenceSummary, linear_attn_summary, const LinearAttnSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult linear_attn(const LinearAttnArgs& args) {

@@ -28,11 +28,13 @@ struct LinearAttnArgs {
   using Result = RecurrenceResult;
   using Forward = LinearAttnArgs;
   using Backward = struct LinearAttnBackwardArgs;
+  using Summary = struct LinearAttnSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "linear_attn",
                                     .title = "Linear attention",
                                     .chunk = "chunk_linear_attn",
                                     .recurrent = "fused_recurrent_linear_attn",
                                     .backward = "chunk_linear_attn_backward",
+                                    .summary = "linear_attn_summary",
                                     .gate = GateKind::none,
                                     .rule = Rule::additive};
 
@@ -52,6 +54,17 @@ struct LinearAttnBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of linear_attn_summary: the forward call's, and with `do` the gradients that come in.
+struct LinearAttnSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = LinearAttnArgs;
+  static constexpr RecurrenceOp kOp = LinearAttnArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_LINEAR_ATTN_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_linear_attn, others to chunk_linear_attn.
 FLA_API RecurrenceResult linear_attn(const LinearAttnArgs& args);
 
@@ -64,14 +77,19 @@ FLA_API RecurrenceResult fused_recurrent_linear_attn(const LinearAttnArgs& args)
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_linear_attn_backward(const LinearAttnBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary linear_attn_summary(const LinearAttnSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_linear_attn(const LinearAttnArgs& args);
 FLA_API RecurrenceResult fused_recurrent_linear_attn(const LinearAttnArgs& args);
 FLA_API RecurrenceGradients chunk_linear_attn_backward(const LinearAttnBackwardArgs& args);
+FLA_API RecurrenceSummary linear_attn_summary(const LinearAttnSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve linear_attn; override what the backend has.
-FLA_RECURRENCE_BACKEND(LinearAttnBackend, LinearAttn, chunk_linear_attn, fused_recurrent_linear_attn);
+FLA_RECURRENCE_BACKEND(LinearAttnBackend, LinearAttn, chunk_linear_attn, fused_recurrent_linear_attn,
+                       linear_attn_summary);
 
 }  // namespace fla

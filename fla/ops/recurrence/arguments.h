@@ -56,12 +56,24 @@ void visit_results(RecurrenceGradients& result, const Visitor& visitor) {
 #undef FLA_INPUT
 }
 
+/// What tokens do to a state, whichever they meet: S_out = P S_in + R. recurrence.h has the rest.
+struct RecurrenceSummary {
+  Tensor R;  ///< [N, HV, K, V], or as state_v_first says
+  Tensor P;  ///< [N, HV, K, K], of additive ops the diagonal alone, [N, HV, K]; empty unless asked for
+};
+
+template <class Visitor>
+void visit_results(RecurrenceSummary& result, const Visitor& visitor) {
+  visitor("R", result.R);
+  visitor("P", result.P);
+}
+
 /// What an op of the family is. Its argument structs have one as kOp.
 struct RecurrenceOp {
-  std::string_view name;                        ///< of the op and of its front door
-  std::string_view title;                       ///< what people call it
-  std::string_view chunk, recurrent, backward;  ///< its functions
-  GateKind gate;                                ///< a call that gives g_gamma instead of g has one a head
+  std::string_view name;                                 ///< of the op and of its front door
+  std::string_view title;                                ///< what people call it
+  std::string_view chunk, recurrent, backward, summary;  ///< its functions
+  GateKind gate;  ///< a call that gives g_gamma instead of g has one a head
   Rule rule;
   HeadGate head_gate = HeadGate::given;
 };
@@ -76,6 +88,9 @@ concept RecurrenceArgs = ArgsWithResult<Args, RecurrenceResult>;
 /// … and of its backward function.
 template <class Args>
 concept BackwardArgs = ArgsWithResult<Args, RecurrenceGradients>;
+/// … and of the function that sums up what tokens do to a state.
+template <class Args>
+concept SummaryArgs = ArgsWithResult<Args, RecurrenceSummary>;
 
 /// Where a sequence's state is read and written; read < 0: the sequence is skipped, write < 0: no state is
 /// written.
@@ -115,7 +130,8 @@ inline const TensorView kAbsent{};
   }()
 /// Holds as long as `args` does.
 template <class Args>
-requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> Arguments arguments_of(const Args& args) {
+requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> || fla::SummaryArgs<Args> Arguments
+arguments_of(const Args& args) {
   return {.op = Args::kOp,
           .table = Args::arguments(),
           .args = &args,
@@ -173,19 +189,33 @@ BackwardArguments backward_arguments_of(const Args& args) {
 #undef FLA_INPUT
   };
 }
+
+/// Those of a summary call.
+struct SummaryArguments {
+  Arguments call;
+  const TensorView &do_, &dht, &R, &P;
+  bool output_P;
+};
+template <fla::SummaryArgs Args>
+SummaryArguments summary_arguments_of(const Args& args) {
+  return {arguments_of(args), args.do_, args.dht, args.R, args.P, args.output_P};
+}
 #undef FLA_OR
 
 /// What recurrence.h says of the functions without `recurrence::`.
 FLA_API void validate(const Arguments& args);
 FLA_API void validate(const BackwardArguments& args);
+FLA_API void validate(const SummaryArguments& args);
 FLA_API RecurrenceResult make_result(const Arguments& args);
 FLA_API RecurrenceGradients make_result(const BackwardArguments& args);
+FLA_API RecurrenceSummary make_result(const SummaryArguments& args);
 FLA_API Sequence tokens_of(const Arguments& args, std::int64_t n);
 FLA_API StateSlots slots_of(const Arguments& args, std::int64_t n);
 
 /// Bytes that the original kernels ask for at most.
 FLA_API std::size_t original_workspace(const Arguments& args);
 FLA_API std::size_t original_workspace(const BackwardArguments& args);
+FLA_API std::size_t original_workspace(const SummaryArguments& args);
 
 }  // namespace recurrence
 }  // namespace fla

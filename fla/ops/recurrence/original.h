@@ -12,6 +12,7 @@ namespace fla::recurrence {
 RecurrenceResult run_chunk(const Arguments& args);
 RecurrenceResult run_recurrent(const Arguments& args);
 RecurrenceGradients run_backward(const BackwardArguments& args);
+RecurrenceSummary run_summary(const SummaryArguments& args);
 
 template <RecurrenceArgs Args>
 RecurrenceResult run_chunk(const Args& args) {
@@ -25,6 +26,10 @@ RecurrenceResult run_recurrent(const Args& args) {
 template <fla::BackwardArgs Args>
 RecurrenceGradients run_backward(const Args& args) {
   return run_backward(backward_arguments_of(args));
+}
+template <fla::SummaryArgs Args>
+RecurrenceSummary run_summary(const Args& args) {
+  return run_summary(summary_arguments_of(args));
 }
 
 }  // namespace fla::recurrence

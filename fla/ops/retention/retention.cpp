@@ -13,6 +13,10 @@ ArgumentTable RetentionBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(RetentionBackwardArgs, FLA_RETENTION_ARGUMENTS);
 }
 
+ArgumentTable RetentionSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(RetentionSummaryArgs, FLA_RETENTION_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("retention", RecurrenceResult, chunk_retention, const RetentionArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +27,10 @@ DISPATCH("retention", RecurrenceResult, fused_recurrent_retention, const Retenti
 
 DISPATCH("retention", RecurrenceGradients, chunk_retention_backward, const RetentionBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("retention", RecurrenceSummary, retention_summary, const RetentionSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult retention(const RetentionArgs& args) {

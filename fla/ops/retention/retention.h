@@ -26,11 +26,13 @@ struct RetentionArgs {
   using Result = RecurrenceResult;
   using Forward = RetentionArgs;
   using Backward = struct RetentionBackwardArgs;
+  using Summary = struct RetentionSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "retention",
                                     .title = "Retention",
                                     .chunk = "chunk_retention",
                                     .recurrent = "fused_recurrent_retention",
                                     .backward = "chunk_retention_backward",
+                                    .summary = "retention_summary",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::retention};
@@ -51,6 +53,17 @@ struct RetentionBackwardArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of retention_summary: the forward call's, and with `do` the gradients that come in.
+struct RetentionSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = RetentionArgs;
+  static constexpr RecurrenceOp kOp = RetentionArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_RETENTION_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_retention, others to chunk_retention.
 FLA_API RecurrenceResult retention(const RetentionArgs& args);
 
@@ -63,14 +76,19 @@ FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
 /// The gradients of the chunked function's inputs.
 FLA_API RecurrenceGradients chunk_retention_backward(const RetentionBackwardArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary retention_summary(const RetentionSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_retention(const RetentionArgs& args);
 FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
 FLA_API RecurrenceGradients chunk_retention_backward(const RetentionBackwardArgs& args);
+FLA_API RecurrenceSummary retention_summary(const RetentionSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve retention; override what the backend has.
-FLA_RECURRENCE_BACKEND(RetentionBackend, Retention, chunk_retention, fused_recurrent_retention);
+FLA_RECURRENCE_BACKEND(RetentionBackend, Retention, chunk_retention, fused_recurrent_retention,
+                       retention_summary);
 
 }  // namespace fla

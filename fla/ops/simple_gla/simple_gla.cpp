@@ -13,6 +13,10 @@ ArgumentTable SimpleGlaBackwardArgs::arguments() {
   FLA_RETURN_BACKWARD_TABLE(SimpleGlaBackwardArgs, FLA_SIMPLE_GLA_ARGUMENTS);
 }
 
+ArgumentTable SimpleGlaSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(SimpleGlaSummaryArgs, FLA_SIMPLE_GLA_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("simple_gla", RecurrenceResult, chunk_simple_gla, const SimpleGlaArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -23,6 +27,10 @@ DISPATCH("simple_gla", RecurrenceResult, fused_recurrent_simple_gla, const Simpl
 
 DISPATCH("simple_gla", RecurrenceGradients, chunk_simple_gla_backward, const SimpleGlaBackwardArgs& args) {
   return recurrence::run_backward(args);
+}
+
+DISPATCH("simple_gla", RecurrenceSummary, simple_gla_summary, const SimpleGlaSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult simple_gla(const SimpleGlaArgs& args) {

@@ -152,7 +152,7 @@ _OTHER_PATHS = {f"{part}plr_delta_rule": "generalized_delta_rule" for part in "d
 
 def paths_of(function):
     """The modules of fla_cpp.ops that have a function: its op's, and where else it is looked for."""
-    op = function.removeprefix("chunk_").removeprefix("fused_recurrent_")
+    op = function.removeprefix("chunk_").removeprefix("fused_recurrent_").removesuffix("_summary")
     return [op] + [path for path in [_OTHER_PATHS.get(op)] if path]
 
 

@@ -72,7 +72,8 @@ def documentation(function):
     results = [function["table"][output] for output, *_ in function["results"]]
     names = [row["name"] for row in results]
     start = ", from initial_state or a state S of zeros" if "S <-" in function["formula"] else ""
-    lines = [function["doc"], "", f"For every token t{start}:", ""]
+    each = "summary c" if "_c " in function["formula"] else "token t"
+    lines = [function["doc"], "", f"For every {each}{start}:", ""]
     lines += [f"    {line}" for line in function["formula"].splitlines()]
     lines += ["", "Example:", "", *(f"    {line}" for line in example(function))]
     lines += ["", "Arguments, arrays by their shapes:"]
@@ -87,7 +88,7 @@ def documentation(function):
     return "\n".join(lines)
 
 
-_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64, "D": 256, "W": 4}
+_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64, "D": 256, "W": 4, "C": 3, "N": 1}
 
 
 def example(function):
@@ -97,7 +98,8 @@ def example(function):
     for row in function["table"]:
         if not row["required"] and row["name"] not in _EXAMPLES:
             continue
-        shape = ", ".join(str(_SIZES[axis]) for axis in row["shape"].split())
+        first = row["shape"].partition("; ")[0].partition(" | ")[0]
+        shape = ", ".join(str(_SIZES[axis]) for axis in first.split())
         value = _EXAMPLES.get(row["name"], "torch.randn(SHAPE)").replace("SHAPE", shape)
         lines.append(f"{row['name']} = {value}")
         given.append(f"{row['name']}={row['name']}")
@@ -106,6 +108,8 @@ def example(function):
         results = ["o"]
     elif results[0] == "out":
         results, given = ["o", "state"], [*given, "output_final_state=True"]
+    elif results == ["R", "P"]:
+        given.append("output_P=True")
     return [*lines, f"{', '.join(results)} = fla_cpp.{function['name']}({', '.join(given)})"]
 
 

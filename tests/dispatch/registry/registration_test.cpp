@@ -37,7 +37,7 @@ TEST(Ops, AreListedInAlphabeticalOrderWithTheirFunctions) {
   EXPECT_THAT(names, testing::IsSupersetOf({"kda", "mix"}));
   EXPECT_THAT(status_of("mix").functions, testing::ElementsAre("mix_chunk", "mix_step"));
   EXPECT_THAT(status_of("kda").functions,
-              testing::ElementsAre("chunk_kda", "fused_recurrent_kda", "chunk_kda_backward"));
+              testing::ElementsAre("chunk_kda", "fused_recurrent_kda", "chunk_kda_backward", "kda_summary"));
 }
 
 TEST(Ops, HaveTheirArguments) {

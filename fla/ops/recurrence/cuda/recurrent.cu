@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, KP > 128 ? 2 : 4)
       }
       __syncthreads();
     }
-    for (int i = threadIdx.x; i < count * kValues; i += kThreads) {
+    for (int i = threadIdx.x; call.o.data && i < count * kValues; i += kThreads) {
       if (first_value + i % kValues >= call.V) continue;
       float x = skip ? 0 : o[i / kValues][i % kValues];
       if (normalize && !skip) x /= divisors[i / kValues];
