@@ -185,6 +185,17 @@ def _expect_torch(op, q, option):
     return True
 
 
+def _is_over_ranks(op, context):
+    if context is None:
+        return False
+    if "torch" in _modules:
+        from fla_cpp.ops.cp import Context
+
+        if isinstance(context, Context):
+            return True
+    refuse(op, "cp_context", "None or what fla_cpp.ops.cp.build_cp_context returns", context)
+
+
 def _compose(op, name, function, given):
     from fla_cpp import _composed
 
