@@ -1,5 +1,6 @@
 #include "fla/distributed/placement.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
