@@ -17,6 +17,7 @@
 #include "fla/dispatch/call/dispatch.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/dispatch/settings/policy.h"
+#include "tests/ops/merge/merge_call.h"
 #include "tests/ops/recurrence/gradient_checks.h"
 #include "tools/cases/backward_case.h"
 
@@ -166,6 +167,37 @@ fla::cases::CaseSpec<Args> some_call() {
   return spec;
 }
 
+/// The same tokens over a ring that is empty, and a fold of it. Calls change no index, so that a step can be
+/// taken again.
+template <class Args>
+struct RingCalls {
+  static constexpr std::int64_t kTokens = 16;
+  Tensor begin = Tensor::empty({1}, fla::DType::i64), end = Tensor::empty({1}, fla::DType::i64);
+  std::vector<Tensor> rings;
+  typename Args::Replay replay;
+  typename Args::Fold fold;
+
+  explicit RingCalls(const Args& args)
+      : replay(fla::arguments_like<typename Args::Replay>(args)),
+        fold(fla::arguments_like<typename Args::Fold>(args)) {
+    *begin.as<std::int64_t>() = *end.as<std::int64_t>() = 0;
+    replay.state = args.initial_state, replay.ring_begin = begin, replay.ring_end = end;
+    replay.ring_k = ring_like(args.k), replay.ring_u = ring_like(args.v);
+    if constexpr (requires { replay.ring_g; }) {
+      if (args.g.defined()) replay.ring_g = ring_like(args.g);
+    }
+    if constexpr (requires { replay.ring_b; })
+      replay.ring_b = ring_like(args.b), replay.ring_w = ring_like(args.v);
+    fla::copy_arguments(Args::Replay::arguments(), &replay, Args::Fold::arguments(), &fold);
+  }
+
+  TensorView ring_like(const TensorView& tokens) {
+    std::vector<std::int64_t> shape(tokens.shape().begin(), tokens.shape().end());
+    shape[1] = kTokens;
+    return rings.emplace_back(fla_test::filled(shape, fla::DType::f32, 1, -1, 1));
+  }
+};
+
 std::set<std::string> all_functions() {
   char* json = nullptr;
   EXPECT_EQ(fla_functions(&json), FLA_OK) << fla_last_error();
@@ -192,6 +224,15 @@ TEST(CApi, EveryFunctionOfEveryOpHasTheBitsOfTheCppCall) {
     expect(#NAME, "chunk_" #NAME, forward, &fla::chunk_##NAME);                          \
     expect(#NAME, "fused_recurrent_" #NAME, forward, &fla::fused_recurrent_##NAME);      \
     expect(#NAME, "chunk_" #NAME "_backward", made.args, &fla::chunk_##NAME##_backward); \
+    auto step = some_call<fla::ARGS>();                                                  \
+    step.T = 3;                                                                          \
+    const auto tokens = fla::cases::make_case(step);                                     \
+    const RingCalls<fla::ARGS> over_ring(tokens.args);                                   \
+    expect(#NAME, "replay_" #NAME, over_ring.replay, &fla::replay_##NAME);               \
+    expect(#NAME, "fold_" #NAME, over_ring.fold, &fla::fold_##NAME);                     \
+    auto summary = fla::arguments_like<fla::ARGS::Summary>(made.args);                   \
+    summary.output_P = true;                                                             \
+    expect(#NAME, #NAME "_summary", summary, &fla::NAME##_summary);                      \
     expect_same(#NAME, forward, &fla::NAME);                                             \
     expect_same(#NAME "." #NAME, forward, &fla::NAME);                                   \
   }
@@ -209,6 +250,8 @@ TEST(CApi, EveryFunctionOfEveryOpHasTheBitsOfTheCppCall) {
          &fla::short_conv);
   expect("gated_rms_norm", "gated_rms_norm", fla::GatedRmsNormArgs{.x = x, .g = x, .eps = 1e-5f},
          &fla::gated_rms_norm);
+  const fla_test::MergeCall merged({});
+  expect("merge", "merge", merged.args, &fla::merge);
   EXPECT_EQ(called, all_functions());
 }
 
@@ -309,7 +352,7 @@ TEST_F(CApiOfKda, SaysHowMuchWorkspaceACallWants) {
 TEST_F(CApiOfKda, RefusesNamesThatDoNotExist) {
   EXPECT_EQ(call.refusal("kda.chunk"),
             "1 function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, replay_kda, "
-            "fold_kda, got 'chunk'");
+            "fold_kda, kda_summary, got 'chunk'");
   EXPECT_THAT(call.refusal("kdaa"),
               testing::MatchesRegex("1 op: expected one of c_api_test, common, .*, got 'kdaa'"));
   EXPECT_EQ(call.refusal("kda."), "1 name: expected op.function or an op, got 'kda.'");

@@ -10,6 +10,7 @@
 #include "fla/ops/kda/kda.h"
 #include "fla/ops/lightning_attn/lightning_attn.h"
 #include "fla/ops/linear_attn/linear_attn.h"
+#include "fla/ops/merge/merge.h"
 #include "fla/ops/retention/retention.h"
 #include "fla/ops/rwkv7/rwkv7.h"
 #include "fla/ops/short_conv/short_conv.h"

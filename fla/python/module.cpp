@@ -9,6 +9,7 @@
 #include "fla/python/imported.h"
 #include "fla/python/inspection.h"
 #include "fla/python/op.h"
+#include "fla/python/placement.h"
 #include "fla/python/scope.h"
 
 #ifdef Py_GIL_DISABLED
@@ -140,6 +141,7 @@ PYBIND11_MODULE(_fla_cpp, module) {
   add_exported_tensor(module);
   add_scope(module);
   add_inspection(module);
+  add_placement(module);
   module.def("functions", &functions_for_python);
   module.def("explain", &explain);
   module.def("repeat", &repeat);

@@ -13,7 +13,8 @@ template <class Args, RecurrenceResult (*Door)(const Args&), RecurrenceResult (*
           RecurrenceResult (*Recurrent)(const Args&),
           RecurrenceGradients (*Backward)(const typename Args::Backward&),
           ReplayResult (*Replay)(const typename Args::Replay&),
-          FoldResult (*Fold)(const typename Args::Fold&)>
+          FoldResult (*Fold)(const typename Args::Fold&),
+          RecurrenceSummary (*Summary)(const typename Args::Summary&)>
 void add_functions(std::vector<OpFunction>& all) {
   constexpr const RecurrenceOp& op = Args::kOp;
   const std::string title(op.title);
@@ -25,24 +26,32 @@ void add_functions(std::vector<OpFunction>& all) {
                            backward = title + ": the gradients of " + std::string(op.chunk) + "'s inputs.",
                            replay = title +
                                     " for decoding: appends its tokens to rings instead of writing states.",
-                           fold = title + ": brings states up to the last token of their rings.";
+                           fold = title + ": brings states up to the last token of their rings.",
+                           summary =
+                               title +
+                               ": what tokens do to a state, S_out = P S_in + R; with `do` to its gradient.";
   all.push_back(function_of<Args, Door>(op.name, op.name, door, formula, op.backward));
   all.push_back(function_of<Args, Chunk>(op.name, op.chunk, chunk, formula, op.backward));
   all.push_back(function_of<Args, Recurrent>(op.name, op.recurrent, recurrent, formula, op.backward));
   all.push_back(function_of<typename Args::Backward, Backward>(op.name, op.backward, backward, formula));
   all.push_back(function_of<typename Args::Replay, Replay>(op.name, op.replay, replay, formula));
   all.push_back(function_of<typename Args::Fold, Fold>(op.name, op.fold, fold, formula));
+  all.push_back(function_of<typename Args::Summary, Summary>(op.name, op.summary, summary, formula));
 }
 
 /// The ops of the module. Names, order, documentation and checks of their arguments come from their tables.
 const std::vector<OpFunction>& functions() {
   static const std::vector<OpFunction> all = [] {
     std::vector<OpFunction> made;
-#define FLA_OP(NAME, ARGS)                                                          \
-  add_functions<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME, \
-                &fla::chunk_##NAME##_backward, &fla::replay_##NAME, &fla::fold_##NAME>(made);
+#define FLA_OP(NAME, ARGS)                                                             \
+  add_functions<ARGS, &fla::NAME, &fla::chunk_##NAME, &fla::fused_recurrent_##NAME,    \
+                &fla::chunk_##NAME##_backward, &fla::replay_##NAME, &fla::fold_##NAME, \
+                &fla::NAME##_summary>(made);
     FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
+    made.push_back(function_of<MergeArgs, &fla::merge>(
+        "merge", "merge", "The state behind runs of tokens of which summaries are known.",
+        "S <- P_c S + R_c"));
     made.push_back(function_of<ShortConvArgs, &fla::short_conv>(
         "short_conv", "short_conv",
         "Causal convolution along the tokens of a sequence, every channel by itself.",

@@ -14,6 +14,8 @@ from pathlib import Path
 CONSUMER = Path(__file__).parent / "consumer"
 PREFIX = Path(os.environ["FLA_BUILD_DIR"]) / "tests/install/prefix"
 CXX = os.environ.get("CXX", "c++")
+RANKS = Path(__file__).parent / "ranks"
+NEEDS_MPI = "fla/distributed/mpi.h"  # compiled by the consumer of that component
 CONSUMER_SAYS = "f32[1, 3, 2, 8] on cpu, state f32[1, 2, 8, 8] on cpu\n"
 
 
@@ -40,6 +42,7 @@ def in_turns(include):
         return seen
 
     headers = sorted(str(header.relative_to(include)) for header in include.rglob("*.h"))
+    headers = [header for header in headers if header != NEEDS_MPI]
     included = {header: add_included(header, set()) for header in headers}
     turns = []
     for header in sorted(headers, key=lambda header: len(included[header])):
@@ -62,6 +65,14 @@ class Installed(unittest.TestCase):
                   f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
         output_of("cmake", "--build", self.folder)
         self.assertEqual(output_of(self.folder / "consumer"), CONSUMER_SAYS)
+
+    @unittest.skipUnless((PREFIX / "include" / NEEDS_MPI).exists(), "built without MPI")
+    def test_cmake_finds_the_component_for_ranks(self):
+        output_of("cmake", "-S", RANKS, "-B", self.folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={PREFIX}",
+                  f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+        output_of("cmake", "--build", self.folder)
+        as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        self.assertEqual(output_of(self.folder / "ranks", env=os.environ | as_root), "2 pieces, 8 tokens\n")
 
     def test_cmake_refuses_another_version(self):
         with self.assertRaisesRegex(AssertionError, "version: 0.1"):
@@ -109,7 +120,8 @@ class Installed(unittest.TestCase):
         include = PREFIX / "include"
         for header in include.rglob("*.h"):
             for name in re.findall(r'#include ["<]([^">]+)[">]', header.read_text()):
-                known = (include / name).is_file() or re.fullmatch(r"[a-z_0-9]+|std(def|int)\.h", name)
+                standard = r"[a-z_0-9]+|std(def|int)\.h" + (r"|mpi\.h" if header == include / NEEDS_MPI else "")
+                known = (include / name).is_file() or re.fullmatch(standard, name)
                 self.assertTrue(known, f"{header.relative_to(include)} includes {name}, which is not installed")
 
     def test_every_public_header_compiles_alone(self):

@@ -268,10 +268,11 @@ def test_the_environment_is_read_again_when_asked():
 
 def test_ops_lists_functions_and_backends():
     kda = {op.name: op for op in fla_cpp.ops()}["kda"]
-    assert kda.functions == ["chunk_kda", "fused_recurrent_kda", "chunk_kda_backward", "replay_kda", "fold_kda"]
+    assert kda.functions == ["chunk_kda", "fused_recurrent_kda", "chunk_kda_backward", "replay_kda", "fold_kda",
+                             "kda_summary"]  # fmt: skip
     backend = {backend.name: backend for backend in kda.backends}["cpu_simd"]
     assert (backend.priority, backend.env_var, backend.enabled, backend.available) == (5, "FLA_CPU_SIMD", True, True)
-    assert backend.functions == kda.functions[:-1]  # folds are the original kernels'
+    assert backend.functions == kda.functions[:-2]  # folds and summaries are the original kernels'
     assert (backend.package, backend.reason, backend.default_enable) == ("Highway", "", True)
     assert "kda" in {op["name"] for op in json.loads(fla_cpp.registry_json())["ops"]}
 

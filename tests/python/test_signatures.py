@@ -14,7 +14,7 @@ import pytest
 from fla_cpp import _compatibility, _fla_cpp
 
 FUNCTIONS = {function["name"]: function for function in _compatibility.with_aliases(_fla_cpp.functions())}
-LAYER_OPS = ["short_conv", "gated_rms_norm"]  # around a recurrence
+LAYER_OPS = ["merge", "short_conv", "gated_rms_norm"]  # around a recurrence
 by_name = pytest.mark.parametrize("name", FUNCTIONS)
 
 
@@ -25,9 +25,9 @@ def parameters(name):
 def test_every_op_has_its_functions():
     ops = ["kda", "gated_delta_rule", "delta_rule", "gla", "simple_gla", "retention", "lightning_attn", "linear_attn"]
     ops += ["dplr_delta_rule", "iplr_delta_rule", "rwkv7"]
-    forms = ["{}", "chunk_{}", "fused_recurrent_{}", "chunk_{}_backward", "replay_{}", "fold_{}"]
+    forms = ["{}", "chunk_{}", "fused_recurrent_{}", "chunk_{}_backward", "replay_{}", "fold_{}", "{}_summary"]
     names = [form.format(op) for op in ops for form in forms]
-    for name in ("chunk_rwkv7_backward", "replay_rwkv7", "fold_rwkv7"):
+    for name in ("chunk_rwkv7_backward", "replay_rwkv7", "fold_rwkv7", "rwkv7_summary"):
         names.remove(name)
     assert [name for name in FUNCTIONS if name not in LAYER_OPS] == names
     assert set(FUNCTIONS) <= set(fla_cpp.__all__)
@@ -77,10 +77,11 @@ def test_what_is_no_argument_of_the_table_is_said_to_be_none(name):
 def test_the_documentation_has_the_formula_of_the_ops_header(name):
     text, op = getattr(fla_cpp, name).__doc__, FUNCTIONS[name]["op"]
     header = (Path(os.environ["FLA_SOURCE_DIR"]) / f"fla/ops/{op}/{op}.h").read_text()
-    start = "" if op in LAYER_OPS else ", from initial_state or a state S of zeros"
+    start = "" if op in LAYER_OPS and op != "merge" else ", from initial_state or a state S of zeros"
     if name.startswith(("replay_", "fold_")):
         start = ", from state and its ring"
-    formula = text.partition(f"For every token t{start}:\n\n")[2].partition("\n\n")[0]
+    each = "summary c" if op == "merge" else "token t"
+    formula = text.partition(f"For every {each}{start}:\n\n")[2].partition("\n\n")[0]
     lines = [line.strip() for line in formula.splitlines()]
     if op in LAYER_OPS:
         assert lines
@@ -106,10 +107,14 @@ def test_the_example_of_the_documentation_runs(name):
     if name.endswith("_backward"):
         assert all(variables[row["name"]].isfinite().all() for row in FUNCTIONS[name]["table"]
                    if row["kind"] == "output" and variables.get(row["name"]) is not None)  # fmt: skip
+    elif name.endswith("_summary") or name == "merge":
+        result = "final_state" if name == "merge" else "R"
+        assert variables[result].shape == (1, 4, 64, 64) and variables[result].isfinite().all()
     else:
         shape = (1, 100, 256) if name == "short_conv" else (1, 4 if name.startswith("replay_") else 100, 4, 64)
         assert variables["o"].shape == shape and variables["o"].isfinite().all()
-    assert isinstance(variables["x" if name in LAYER_OPS else "k"], torch.Tensor)
+    first = {"merge": "R"}.get(name, "x" if name in LAYER_OPS else "k")
+    assert isinstance(variables[first], torch.Tensor)
 
 
 def test_a_function_without_an_order_has_its_tables_order():
@@ -192,7 +197,7 @@ def test_the_stubs_have_the_functions_own_signature(name):
     results = ["_Array", "_Array | None"]
     if name.endswith("_backward"):
         results = ["_Array | None"] * len(FUNCTIONS[name]["results"])
-    expected = "_Array" if name == "gated_rms_norm" else f"tuple[{', '.join(results)}]"
+    expected = "_Array" if name in ("gated_rms_norm", "merge") else f"tuple[{', '.join(results)}]"
     if name.startswith(("replay_", "fold_")):
         expected = "_Array" if name.startswith("replay_") else "None"
     assert ast.unparse(stub.returns) == expected

@@ -30,8 +30,8 @@ TEST(OpsCommand, ListsFunctionsAndBackends) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(listed_op(outcome, "common").at("functions"), Json({"l2_norm", "gate", "solve_tril"}));
   const Json kda = listed_op(outcome, "kda");
-  EXPECT_EQ(kda.at("functions"),
-            Json({"chunk_kda", "fused_recurrent_kda", "chunk_kda_backward", "replay_kda", "fold_kda"}));
+  EXPECT_EQ(kda.at("functions"), Json({"chunk_kda", "fused_recurrent_kda", "chunk_kda_backward", "replay_kda",
+                                       "fold_kda", "kda_summary"}));
   for (const Json& backend : kda.at("backends")) {
     for (const char* field : {"name", "priority", "env_var", "enabled", "available", "reason", "functions"}) {
       EXPECT_TRUE(backend.contains(field)) << field;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fla/core/copy_arguments.h"
 #include "fla/ops/ops.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/random.h"
@@ -19,17 +20,7 @@ namespace fla::cases {
 template <RecurrenceArgs Args>
 typename Args::Backward backward_call(const Args& forward, const TensorView& gradient_of_o,
                                       const TensorView& gradient_of_state = {}) {
-  typename Args::Backward backward{};
-  for (const Argument& argument : Args::Backward::arguments()) {
-    const Argument* from = find_argument(Args::arguments(), argument.name);
-    if (from == nullptr) continue;
-    switch (argument.kind) {
-      case ArgumentKind::flag: argument.flag(&backward) = from->flag(&forward); break;
-      case ArgumentKind::number: argument.number(&backward) = from->number(&forward); break;
-      case ArgumentKind::integer: argument.integer(&backward) = from->integer(&forward); break;
-      default: argument.tensor(&backward) = from->tensor(&forward);
-    }
-  }
+  auto backward = arguments_like<typename Args::Backward>(forward);
   backward.do_ = gradient_of_o;
   backward.dht = gradient_of_state;
   return backward;

@@ -79,11 +79,12 @@ Op backward_op() {
               }};
 }
 
-/// An op of a layer around its recurrence, which has one function.
+/// One function of an op, apart from others that have arguments of their own; or the only one of its op.
 template <class Args, typename Args::Result (*function)(const Args&)>
-Op layer_op(std::string_view name) {
+Op function_op(std::string_view op, std::string_view name, std::string_view title) {
   // A table calls memory for o `out`.
   static constexpr auto kResultName = [](std::string_view output) { return output == "out" ? "o" : output; };
+  static const std::string_view op_name = op;
   static const std::array functions{name};
   static const std::vector<std::string_view> results = [] {
     std::vector<std::string_view> names;
@@ -92,27 +93,26 @@ Op layer_op(std::string_view name) {
     }
     return names;
   }();
-  return {.name = name,
-          .title = name,
-          .arguments = Args::arguments(),
-          .functions = functions,
-          .results = results,
-          .make_args = []() -> std::shared_ptr<void> { return std::make_shared<Args>(); },
-          .validate = [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); },
-          .front_door = [](const void*) { return functions[0]; },
-          .explain =
-              [](std::string_view asked, const void* args) {
-                return explain(functions[0], asked, *static_cast<const Args*>(args));
-              },
-          .run =
-              [](std::string_view, const void* args) {
-                typename Args::Result result = function(*static_cast<const Args*>(args));
-                std::vector<NamedTensor> found;
-                visit_results(result, [&](std::string_view output, const Tensor& tensor) {
-                  if (tensor.defined()) found.push_back({std::string(kResultName(output)), tensor});
-                });
-                return found;
-              }};
+  return {
+      .name = op,
+      .title = title,
+      .arguments = Args::arguments(),
+      .functions = functions,
+      .results = results,
+      .make_args = []() -> std::shared_ptr<void> { return std::make_shared<Args>(); },
+      .validate = [](const void* args) { validate_arguments(*static_cast<const Args*>(args)); },
+      .front_door = [](const void*) { return functions[0]; },
+      .explain = [](std::string_view asked,
+                    const void* args) { return explain(op_name, asked, *static_cast<const Args*>(args)); },
+      .run =
+          [](std::string_view, const void* args) {
+            typename Args::Result result = function(*static_cast<const Args*>(args));
+            std::vector<NamedTensor> found;
+            visit_results(result, [&](std::string_view output, const Tensor& tensor) {
+              if (tensor.defined()) found.push_back({std::string(kResultName(output)), tensor});
+            });
+            return found;
+          }};
 }
 
 constexpr std::array<std::string_view, 3> kStages{"l2_norm", "gate", "solve_tril"};
@@ -143,11 +143,14 @@ Op stage_op() {
 bool is_backward(const Op& op) { return op.title.ends_with("_backward"); }
 
 std::span<const Op> all_ops() {
-#define FLA_OP(NAME, ARGS) recurrence_op<ARGS>(), backward_op<ARGS::Backward>(),
-#define FLA_LAYER_OP(NAME, ARGS) layer_op<ARGS, &fla::NAME>(#NAME),
-  static const std::array ops{
-      FLA_RECURRENCE_OPS(FLA_OP) FLA_LAYER_OPS(FLA_LAYER_OP) stage_op<L2NormArgs, &common::l2_norm, 0>(),
-      stage_op<GateArgs, &common::gate, 1>(), stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
+#define FLA_OP(NAME, ARGS)                              \
+  recurrence_op<ARGS>(), backward_op<ARGS::Backward>(), \
+      function_op<ARGS::Summary, &fla::NAME##_summary>(#NAME, #NAME "_summary", #NAME "." #NAME "_summary"),
+#define FLA_LAYER_OP(NAME, ARGS) function_op<ARGS, &fla::NAME>(#NAME, #NAME, #NAME),
+  static const std::array ops{FLA_RECURRENCE_OPS(FLA_OP) FLA_LAYER_OPS(FLA_LAYER_OP)
+                                  FLA_LAYER_OP(merge, MergeArgs) stage_op<L2NormArgs, &common::l2_norm, 0>(),
+                              stage_op<GateArgs, &common::gate, 1>(),
+                              stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
 #undef FLA_LAYER_OP
 #undef FLA_OP
   return ops;
@@ -171,7 +174,7 @@ const Op& find_op(std::string_view title) {
   if (found != ops.end()) return *found;
   std::vector<std::string_view> titles;
   for (const Op& op : ops) {
-    if (!is_backward(op)) titles.push_back(op.title);
+    if (!is_backward(op) && !op.title.ends_with("_summary")) titles.push_back(op.title);
   }
   throw InvalidArgument("op", "expected one of " + joined(titles) + ", got '" + std::string(title) + "'");
 }

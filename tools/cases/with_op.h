@@ -16,20 +16,21 @@ namespace fla::cases {
 template <RecurrenceArgs Args>
 struct Functions;
 
-#define FLA_OP(NAME, ARGS)                                                                               \
-  template <>                                                                                            \
-  struct Functions<ARGS> {                                                                               \
-    static constexpr auto original_chunk = &fla::original::chunk_##NAME,                                 \
-                          original_recurrent = &fla::original::fused_recurrent_##NAME;                   \
-    static constexpr auto backward = &fla::chunk_##NAME##_backward,                                      \
-                          original_backward = &fla::original::chunk_##NAME##_backward;                   \
-    static constexpr auto replay = &fla::replay_##NAME, original_replay = &fla::original::replay_##NAME; \
-    static constexpr auto fold = &fla::fold_##NAME, original_fold = &fla::original::fold_##NAME;         \
-    static constexpr auto door = &fla::NAME, chunk = &fla::chunk_##NAME,                                 \
-                          recurrent = &fla::fused_recurrent_##NAME;                                      \
-    static auto called(std::string_view function) {                                                      \
-      return function == ARGS::kOp.chunk ? chunk : function == ARGS::kOp.recurrent ? recurrent : door;   \
-    }                                                                                                    \
+#define FLA_OP(NAME, ARGS)                                                                                   \
+  template <>                                                                                                \
+  struct Functions<ARGS> {                                                                                   \
+    static constexpr auto original_chunk = &fla::original::chunk_##NAME,                                     \
+                          original_recurrent = &fla::original::fused_recurrent_##NAME;                       \
+    static constexpr auto backward = &fla::chunk_##NAME##_backward,                                          \
+                          original_backward = &fla::original::chunk_##NAME##_backward;                       \
+    static constexpr auto replay = &fla::replay_##NAME, original_replay = &fla::original::replay_##NAME;     \
+    static constexpr auto fold = &fla::fold_##NAME, original_fold = &fla::original::fold_##NAME;             \
+    static constexpr auto summary = &fla::NAME##_summary, original_summary = &fla::original::NAME##_summary; \
+    static constexpr auto door = &fla::NAME, chunk = &fla::chunk_##NAME,                                     \
+                          recurrent = &fla::fused_recurrent_##NAME;                                          \
+    static auto called(std::string_view function) {                                                          \
+      return function == ARGS::kOp.chunk ? chunk : function == ARGS::kOp.recurrent ? recurrent : door;       \
+    }                                                                                                        \
   };
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP

@@ -7,6 +7,7 @@ set(FLA_PUBLIC_HEADERS
   fla/c_api.h
   fla/fla.h
   fla/core/arguments.h
+  fla/core/copy_arguments.h
   fla/core/cuda_devices.h
   fla/core/device.h
   fla/core/device_memory.h
@@ -53,6 +54,7 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/iplr_delta_rule/iplr_delta_rule.h
   fla/ops/gated_delta_rule/gated_delta_rule.h
   fla/ops/gated_rms_norm/gated_rms_norm.h
+  fla/ops/merge/merge.h
   fla/ops/gla/gla.h
   fla/ops/kda/kda.h
   fla/ops/lightning_attn/lightning_attn.h
@@ -96,6 +98,14 @@ endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fla)
 install(EXPORT fla-targets NAMESPACE fla:: DESTINATION ${package_dir})
+# A component of its own: who asks for it needs MPI, and wheels are without it.
+if(FLA_HAS_MPI)
+  set_target_properties(fla_distributed PROPERTIES EXPORT_NAME distributed INSTALL_RPATH "$ORIGIN")
+  install(TARGETS fla_distributed EXPORT fla-distributed-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT distributed
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT distributed)
+  install(EXPORT fla-distributed-targets NAMESPACE fla:: DESTINATION ${package_dir} COMPONENT distributed)
+endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fla-config.cmake.in ${PROJECT_BINARY_DIR}/fla-config.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 # Before 1.0 a new minor version may break programs.

@@ -24,6 +24,7 @@ else()
 endif()
 
 include(FlaPython)
+include(FlaMpi)
 
 if(NOT FLA_TOOLS)
   list(APPEND FLA_LEFT_OUT "fla command and benchmarks: FLA_TOOLS=OFF")

@@ -155,13 +155,15 @@ typename Args::Result DeviceCall<Args>::bring_back(const Result& result) {
   return here;
 }
 
-#define FLA_OP(NAME, ARGS)         \
-  template class DeviceCall<ARGS>; \
-  template class DeviceCall<ARGS::Backward>;
+#define FLA_OP(NAME, ARGS)                   \
+  template class DeviceCall<ARGS>;           \
+  template class DeviceCall<ARGS::Backward>; \
+  template class DeviceCall<ARGS::Summary>;
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 #define FLA_OP(NAME, ARGS) template class DeviceCall<ARGS>;
 FLA_LAYER_OPS(FLA_OP)
+FLA_OP(merge, MergeArgs)
 #undef FLA_OP
 
 }  // namespace fla::conformance

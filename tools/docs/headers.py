@@ -10,7 +10,11 @@ GROUPS = {
         "fla/core/tensor.h", "fla/core/dtype.h", "fla/core/device.h", "fla/core/half.h", "fla/core/errors.h", "fla/core/workspace.h",
         "fla/core/device_memory.h", "fla/core/cuda_devices.h", "fla/core/threads.h", "fla/core/version.h"],
     "Ops": [
-        "fla/ops/recurrence/recurrence.h", "fla/ops/recurrence/replay.h", "fla/ops/kda/kda.h", "fla/ops/short_conv/short_conv.h", "fla/ops/gated_rms_norm/gated_rms_norm.h"],
+        "fla/ops/recurrence/recurrence.h", "fla/ops/recurrence/replay.h", "fla/ops/kda/kda.h", "fla/ops/short_conv/short_conv.h",
+        "fla/ops/gated_rms_norm/gated_rms_norm.h", "fla/ops/merge/merge.h"],
+    "Sequences over ranks": [
+        "fla/distributed/ops.h", "fla/distributed/context.h", "fla/distributed/placement.h", "fla/distributed/mpi.h",
+        "fla/distributed/transport.h"],
     "Choosing and seeing": [
         "fla/dispatch/observe/explain.h", "fla/dispatch/choice/plan.h", "fla/dispatch/choice/call_by_name.h", "fla/dispatch/settings/policy.h",
         "fla/core/environment.h", "fla/dispatch/config/config.h", "fla/dispatch/failure/breaker.h", "fla/dispatch/observe/counters.h",

@@ -21,6 +21,10 @@ ArgumentTable DeltaRuleFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(DeltaRuleFoldArgs, FLA_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable DeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(DeltaRuleSummaryArgs, FLA_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("delta_rule", RecurrenceResult, chunk_delta_rule, const DeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -39,6 +43,10 @@ DISPATCH("delta_rule", ReplayResult, replay_delta_rule, const DeltaRuleReplayArg
 
 DISPATCH("delta_rule", FoldResult, fold_delta_rule, const DeltaRuleFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("delta_rule", RecurrenceSummary, delta_rule_summary, const DeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult delta_rule(const DeltaRuleArgs& args) {

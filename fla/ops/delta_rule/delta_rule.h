@@ -31,6 +31,7 @@ struct DeltaRuleArgs {
   using Backward = struct DeltaRuleBackwardArgs;
   using Replay = struct DeltaRuleReplayArgs;
   using Fold = struct DeltaRuleFoldArgs;
+  using Summary = struct DeltaRuleSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "delta_rule",
                                     .title = "DeltaNet",
                                     .chunk = "chunk_delta_rule",
@@ -38,6 +39,7 @@ struct DeltaRuleArgs {
                                     .backward = "chunk_delta_rule_backward",
                                     .replay = "replay_delta_rule",
                                     .fold = "fold_delta_rule",
+                                    .summary = "delta_rule_summary",
                                     .gate = GateKind::none,
                                     .rule = Rule::delta};
 
@@ -79,6 +81,17 @@ struct DeltaRuleFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of delta_rule_summary: the forward call's, and with `do` the gradients that come in.
+struct DeltaRuleSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = DeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DeltaRuleArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_delta_rule, others to chunk_delta_rule.
 FLA_API RecurrenceResult delta_rule(const DeltaRuleArgs& args);
 
@@ -97,6 +110,9 @@ FLA_API ReplayResult replay_delta_rule(const DeltaRuleReplayArgs& args);
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_delta_rule(const DeltaRuleFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary delta_rule_summary(const DeltaRuleSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_delta_rule(const DeltaRuleArgs& args);
@@ -104,10 +120,11 @@ FLA_API RecurrenceResult fused_recurrent_delta_rule(const DeltaRuleArgs& args);
 FLA_API RecurrenceGradients chunk_delta_rule_backward(const DeltaRuleBackwardArgs& args);
 FLA_API ReplayResult replay_delta_rule(const DeltaRuleReplayArgs& args);
 FLA_API FoldResult fold_delta_rule(const DeltaRuleFoldArgs& args);
+FLA_API RecurrenceSummary delta_rule_summary(const DeltaRuleSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve delta_rule; override what the backend has.
 FLA_RECURRENCE_BACKEND(DeltaRuleBackend, DeltaRule, chunk_delta_rule, fused_recurrent_delta_rule,
-                       replay_delta_rule, fold_delta_rule);
+                       replay_delta_rule, fold_delta_rule, delta_rule_summary);
 
 }  // namespace fla

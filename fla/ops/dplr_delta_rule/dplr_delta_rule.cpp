@@ -21,6 +21,10 @@ ArgumentTable DplrDeltaRuleFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(DplrDeltaRuleFoldArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable DplrDeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(DplrDeltaRuleSummaryArgs, FLA_DPLR_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("dplr_delta_rule", RecurrenceResult, chunk_dplr_delta_rule, const DplrDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -41,6 +45,11 @@ DISPATCH("dplr_delta_rule", ReplayResult, replay_dplr_delta_rule, const DplrDelt
 
 DISPATCH("dplr_delta_rule", FoldResult, fold_dplr_delta_rule, const DplrDeltaRuleFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("dplr_delta_rule", RecurrenceSummary, dplr_delta_rule_summary,
+         const DplrDeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args) {

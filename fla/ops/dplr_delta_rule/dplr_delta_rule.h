@@ -35,6 +35,7 @@ struct DplrDeltaRuleArgs {
   using Backward = struct DplrDeltaRuleBackwardArgs;
   using Replay = struct DplrDeltaRuleReplayArgs;
   using Fold = struct DplrDeltaRuleFoldArgs;
+  using Summary = struct DplrDeltaRuleSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "dplr_delta_rule",
                                     .title = "The delta rule with a diagonal and a low-rank part",
                                     .chunk = "chunk_dplr_delta_rule",
@@ -42,6 +43,7 @@ struct DplrDeltaRuleArgs {
                                     .backward = "chunk_dplr_delta_rule_backward",
                                     .replay = "replay_dplr_delta_rule",
                                     .fold = "fold_dplr_delta_rule",
+                                    .summary = "dplr_delta_rule_summary",
                                     .gate = GateKind::channel,
                                     .rule = Rule::low_rank};
 
@@ -83,6 +85,17 @@ struct DplrDeltaRuleFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of dplr_delta_rule_summary: the forward call's, and with `do` the gradients that come in.
+struct DplrDeltaRuleSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = DplrDeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = DplrDeltaRuleArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_DPLR_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_dplr_delta_rule, others to chunk_dplr_delta_rule.
 FLA_API RecurrenceResult dplr_delta_rule(const DplrDeltaRuleArgs& args);
 
@@ -101,6 +114,9 @@ FLA_API ReplayResult replay_dplr_delta_rule(const DplrDeltaRuleReplayArgs& args)
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_dplr_delta_rule(const DplrDeltaRuleFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary dplr_delta_rule_summary(const DplrDeltaRuleSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_dplr_delta_rule(const DplrDeltaRuleArgs& args);
@@ -108,10 +124,12 @@ FLA_API RecurrenceResult fused_recurrent_dplr_delta_rule(const DplrDeltaRuleArgs
 FLA_API RecurrenceGradients chunk_dplr_delta_rule_backward(const DplrDeltaRuleBackwardArgs& args);
 FLA_API ReplayResult replay_dplr_delta_rule(const DplrDeltaRuleReplayArgs& args);
 FLA_API FoldResult fold_dplr_delta_rule(const DplrDeltaRuleFoldArgs& args);
+FLA_API RecurrenceSummary dplr_delta_rule_summary(const DplrDeltaRuleSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve dplr_delta_rule; override what the backend has.
 FLA_RECURRENCE_BACKEND(DplrDeltaRuleBackend, DplrDeltaRule, chunk_dplr_delta_rule,
-                       fused_recurrent_dplr_delta_rule, replay_dplr_delta_rule, fold_dplr_delta_rule);
+                       fused_recurrent_dplr_delta_rule, replay_dplr_delta_rule, fold_dplr_delta_rule,
+                       dplr_delta_rule_summary);
 
 }  // namespace fla

@@ -21,6 +21,10 @@ ArgumentTable GatedDeltaRuleFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(GatedDeltaRuleFoldArgs, FLA_GATED_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable GatedDeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(GatedDeltaRuleSummaryArgs, FLA_GATED_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("gated_delta_rule", RecurrenceResult, chunk_gated_delta_rule, const GatedDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -41,6 +45,11 @@ DISPATCH("gated_delta_rule", ReplayResult, replay_gated_delta_rule, const GatedD
 
 DISPATCH("gated_delta_rule", FoldResult, fold_gated_delta_rule, const GatedDeltaRuleFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("gated_delta_rule", RecurrenceSummary, gated_delta_rule_summary,
+         const GatedDeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args) {

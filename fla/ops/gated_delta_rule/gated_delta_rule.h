@@ -37,6 +37,7 @@ struct GatedDeltaRuleArgs {
   using Backward = struct GatedDeltaRuleBackwardArgs;
   using Replay = struct GatedDeltaRuleReplayArgs;
   using Fold = struct GatedDeltaRuleFoldArgs;
+  using Summary = struct GatedDeltaRuleSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "gated_delta_rule",
                                     .title = "Gated DeltaNet",
                                     .chunk = "chunk_gated_delta_rule",
@@ -44,6 +45,7 @@ struct GatedDeltaRuleArgs {
                                     .backward = "chunk_gated_delta_rule_backward",
                                     .replay = "replay_gated_delta_rule",
                                     .fold = "fold_gated_delta_rule",
+                                    .summary = "gated_delta_rule_summary",
                                     .gate = GateKind::token,
                                     .rule = Rule::delta};
 
@@ -85,6 +87,17 @@ struct GatedDeltaRuleFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of gated_delta_rule_summary: the forward call's, and with `do` the gradients that come in.
+struct GatedDeltaRuleSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = GatedDeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = GatedDeltaRuleArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_GATED_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_gated_delta_rule, others to chunk_gated_delta_rule.
 FLA_API RecurrenceResult gated_delta_rule(const GatedDeltaRuleArgs& args);
 
@@ -103,6 +116,9 @@ FLA_API ReplayResult replay_gated_delta_rule(const GatedDeltaRuleReplayArgs& arg
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_gated_delta_rule(const GatedDeltaRuleFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary gated_delta_rule_summary(const GatedDeltaRuleSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_gated_delta_rule(const GatedDeltaRuleArgs& args);
@@ -110,10 +126,12 @@ FLA_API RecurrenceResult fused_recurrent_gated_delta_rule(const GatedDeltaRuleAr
 FLA_API RecurrenceGradients chunk_gated_delta_rule_backward(const GatedDeltaRuleBackwardArgs& args);
 FLA_API ReplayResult replay_gated_delta_rule(const GatedDeltaRuleReplayArgs& args);
 FLA_API FoldResult fold_gated_delta_rule(const GatedDeltaRuleFoldArgs& args);
+FLA_API RecurrenceSummary gated_delta_rule_summary(const GatedDeltaRuleSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve gated_delta_rule; override what the backend has.
 FLA_RECURRENCE_BACKEND(GatedDeltaRuleBackend, GatedDeltaRule, chunk_gated_delta_rule,
-                       fused_recurrent_gated_delta_rule, replay_gated_delta_rule, fold_gated_delta_rule);
+                       fused_recurrent_gated_delta_rule, replay_gated_delta_rule, fold_gated_delta_rule,
+                       gated_delta_rule_summary);
 
 }  // namespace fla

@@ -13,6 +13,10 @@ ArgumentTable GlaReplayArgs::arguments() { FLA_RETURN_REPLAY_TABLE(GlaReplayArgs
 
 ArgumentTable GlaFoldArgs::arguments() { FLA_RETURN_FOLD_TABLE(GlaFoldArgs, FLA_GLA_ARGUMENTS); }
 
+ArgumentTable GlaSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(GlaSummaryArgs, FLA_GLA_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("gla", RecurrenceResult, chunk_gla, const GlaArgs& args) { return recurrence::run_chunk(args); }
 
 DISPATCH("gla", RecurrenceResult, fused_recurrent_gla, const GlaArgs& args) {
@@ -26,6 +30,10 @@ DISPATCH("gla", RecurrenceGradients, chunk_gla_backward, const GlaBackwardArgs& 
 DISPATCH("gla", ReplayResult, replay_gla, const GlaReplayArgs& args) { return recurrence::run_replay(args); }
 
 DISPATCH("gla", FoldResult, fold_gla, const GlaFoldArgs& args) { return recurrence::run_fold(args); }
+
+DISPATCH("gla", RecurrenceSummary, gla_summary, const GlaSummaryArgs& args) {
+  return recurrence::run_summary(args);
+}
 
 RecurrenceResult gla(const GlaArgs& args) {
   return front_door(args) == GlaArgs::kOp.chunk ? chunk_gla(args) : fused_recurrent_gla(args);

@@ -31,6 +31,7 @@ struct GlaArgs {
   using Backward = struct GlaBackwardArgs;
   using Replay = struct GlaReplayArgs;
   using Fold = struct GlaFoldArgs;
+  using Summary = struct GlaSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "gla",
                                     .title = "Gated linear attention",
                                     .chunk = "chunk_gla",
@@ -38,6 +39,7 @@ struct GlaArgs {
                                     .backward = "chunk_gla_backward",
                                     .replay = "replay_gla",
                                     .fold = "fold_gla",
+                                    .summary = "gla_summary",
                                     .gate = GateKind::channel,
                                     .rule = Rule::additive};
 
@@ -79,6 +81,17 @@ struct GlaFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of gla_summary: the forward call's, and with `do` the gradients that come in.
+struct GlaSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = GlaArgs;
+  static constexpr RecurrenceOp kOp = GlaArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_GLA_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_gla, others to chunk_gla.
 FLA_API RecurrenceResult gla(const GlaArgs& args);
 
@@ -97,6 +110,9 @@ FLA_API ReplayResult replay_gla(const GlaReplayArgs& args);
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_gla(const GlaFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary gla_summary(const GlaSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_gla(const GlaArgs& args);
@@ -104,9 +120,10 @@ FLA_API RecurrenceResult fused_recurrent_gla(const GlaArgs& args);
 FLA_API RecurrenceGradients chunk_gla_backward(const GlaBackwardArgs& args);
 FLA_API ReplayResult replay_gla(const GlaReplayArgs& args);
 FLA_API FoldResult fold_gla(const GlaFoldArgs& args);
+FLA_API RecurrenceSummary gla_summary(const GlaSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve gla; override what the backend has.
-FLA_RECURRENCE_BACKEND(GlaBackend, Gla, chunk_gla, fused_recurrent_gla, replay_gla, fold_gla);
+FLA_RECURRENCE_BACKEND(GlaBackend, Gla, chunk_gla, fused_recurrent_gla, replay_gla, fold_gla, gla_summary);
 
 }  // namespace fla

@@ -21,6 +21,10 @@ ArgumentTable IplrDeltaRuleFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(IplrDeltaRuleFoldArgs, FLA_IPLR_DELTA_RULE_ARGUMENTS);
 }
 
+ArgumentTable IplrDeltaRuleSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(IplrDeltaRuleSummaryArgs, FLA_IPLR_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P);
+}
+
 DISPATCH("iplr_delta_rule", RecurrenceResult, chunk_iplr_delta_rule, const IplrDeltaRuleArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -41,6 +45,11 @@ DISPATCH("iplr_delta_rule", ReplayResult, replay_iplr_delta_rule, const IplrDelt
 
 DISPATCH("iplr_delta_rule", FoldResult, fold_iplr_delta_rule, const IplrDeltaRuleFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("iplr_delta_rule", RecurrenceSummary, iplr_delta_rule_summary,
+         const IplrDeltaRuleSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult iplr_delta_rule(const IplrDeltaRuleArgs& args) {

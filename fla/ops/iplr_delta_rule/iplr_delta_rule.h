@@ -33,6 +33,7 @@ struct IplrDeltaRuleArgs {
   using Backward = struct IplrDeltaRuleBackwardArgs;
   using Replay = struct IplrDeltaRuleReplayArgs;
   using Fold = struct IplrDeltaRuleFoldArgs;
+  using Summary = struct IplrDeltaRuleSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "iplr_delta_rule",
                                     .title = "The delta rule with the identity and a low-rank part",
                                     .chunk = "chunk_iplr_delta_rule",
@@ -40,6 +41,7 @@ struct IplrDeltaRuleArgs {
                                     .backward = "chunk_iplr_delta_rule_backward",
                                     .replay = "replay_iplr_delta_rule",
                                     .fold = "fold_iplr_delta_rule",
+                                    .summary = "iplr_delta_rule_summary",
                                     .gate = GateKind::none,
                                     .rule = Rule::low_rank};
 
@@ -81,6 +83,17 @@ struct IplrDeltaRuleFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of iplr_delta_rule_summary: the forward call's, and with `do` the gradients that come in.
+struct IplrDeltaRuleSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = IplrDeltaRuleArgs;
+  static constexpr RecurrenceOp kOp = IplrDeltaRuleArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_IPLR_DELTA_RULE_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_iplr_delta_rule, others to chunk_iplr_delta_rule.
 FLA_API RecurrenceResult iplr_delta_rule(const IplrDeltaRuleArgs& args);
 
@@ -99,6 +112,9 @@ FLA_API ReplayResult replay_iplr_delta_rule(const IplrDeltaRuleReplayArgs& args)
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_iplr_delta_rule(const IplrDeltaRuleFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary iplr_delta_rule_summary(const IplrDeltaRuleSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_iplr_delta_rule(const IplrDeltaRuleArgs& args);
@@ -106,10 +122,12 @@ FLA_API RecurrenceResult fused_recurrent_iplr_delta_rule(const IplrDeltaRuleArgs
 FLA_API RecurrenceGradients chunk_iplr_delta_rule_backward(const IplrDeltaRuleBackwardArgs& args);
 FLA_API ReplayResult replay_iplr_delta_rule(const IplrDeltaRuleReplayArgs& args);
 FLA_API FoldResult fold_iplr_delta_rule(const IplrDeltaRuleFoldArgs& args);
+FLA_API RecurrenceSummary iplr_delta_rule_summary(const IplrDeltaRuleSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve iplr_delta_rule; override what the backend has.
 FLA_RECURRENCE_BACKEND(IplrDeltaRuleBackend, IplrDeltaRule, chunk_iplr_delta_rule,
-                       fused_recurrent_iplr_delta_rule, replay_iplr_delta_rule, fold_iplr_delta_rule);
+                       fused_recurrent_iplr_delta_rule, replay_iplr_delta_rule, fold_iplr_delta_rule,
+                       iplr_delta_rule_summary);
 
 }  // namespace fla

@@ -41,6 +41,7 @@ struct KdaArgs {
   using Backward = struct KdaBackwardArgs;
   using Replay = struct KdaReplayArgs;
   using Fold = struct KdaFoldArgs;
+  using Summary = struct KdaSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "kda",
                                     .title = "Kimi Delta Attention",
                                     .chunk = "chunk_kda",
@@ -48,6 +49,7 @@ struct KdaArgs {
                                     .backward = "chunk_kda_backward",
                                     .replay = "replay_kda",
                                     .fold = "fold_kda",
+                                    .summary = "kda_summary",
                                     .gate = GateKind::channel,
                                     .rule = Rule::delta};
 
@@ -89,6 +91,17 @@ struct KdaFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of kda_summary: the forward call's, and with `do` the gradients that come in.
+struct KdaSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = KdaArgs;
+  static constexpr RecurrenceOp kOp = KdaArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_KDA_ARGUMENTS, FLA_SQUARE_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_kda, others to chunk_kda.
 FLA_API KdaResult kda(const KdaArgs& args);
 
@@ -107,6 +120,9 @@ FLA_API ReplayResult replay_kda(const KdaReplayArgs& args);
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_kda(const KdaFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary kda_summary(const KdaSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API KdaResult chunk_kda(const KdaArgs& args);
@@ -114,9 +130,10 @@ FLA_API KdaResult fused_recurrent_kda(const KdaArgs& args);
 FLA_API RecurrenceGradients chunk_kda_backward(const KdaBackwardArgs& args);
 FLA_API ReplayResult replay_kda(const KdaReplayArgs& args);
 FLA_API FoldResult fold_kda(const KdaFoldArgs& args);
+FLA_API RecurrenceSummary kda_summary(const KdaSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve kda; override what the backend has.
-FLA_RECURRENCE_BACKEND(KdaBackend, Kda, chunk_kda, fused_recurrent_kda, replay_kda, fold_kda);
+FLA_RECURRENCE_BACKEND(KdaBackend, Kda, chunk_kda, fused_recurrent_kda, replay_kda, fold_kda, kda_summary);
 
 }  // namespace fla

@@ -21,6 +21,10 @@ ArgumentTable LightningAttnFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(LightningAttnFoldArgs, FLA_LIGHTNING_ATTN_ARGUMENTS);
 }
 
+ArgumentTable LightningAttnSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(LightningAttnSummaryArgs, FLA_LIGHTNING_ATTN_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("lightning_attn", RecurrenceResult, chunk_lightning_attn, const LightningAttnArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -40,6 +44,10 @@ DISPATCH("lightning_attn", ReplayResult, replay_lightning_attn, const LightningA
 
 DISPATCH("lightning_attn", FoldResult, fold_lightning_attn, const LightningAttnFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("lightning_attn", RecurrenceSummary, lightning_attn_summary, const LightningAttnSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult lightning_attn(const LightningAttnArgs& args) {

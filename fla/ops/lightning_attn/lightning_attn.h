@@ -32,6 +32,7 @@ struct LightningAttnArgs {
   using Backward = struct LightningAttnBackwardArgs;
   using Replay = struct LightningAttnReplayArgs;
   using Fold = struct LightningAttnFoldArgs;
+  using Summary = struct LightningAttnSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "lightning_attn",
                                     .title = "Lightning attention",
                                     .chunk = "chunk_lightning_attn",
@@ -39,6 +40,7 @@ struct LightningAttnArgs {
                                     .backward = "chunk_lightning_attn_backward",
                                     .replay = "replay_lightning_attn",
                                     .fold = "fold_lightning_attn",
+                                    .summary = "lightning_attn_summary",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::slopes};
@@ -81,6 +83,17 @@ struct LightningAttnFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of lightning_attn_summary: the forward call's, and with `do` the gradients that come in.
+struct LightningAttnSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = LightningAttnArgs;
+  static constexpr RecurrenceOp kOp = LightningAttnArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_LIGHTNING_ATTN_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_lightning_attn, others to chunk_lightning_attn.
 FLA_API RecurrenceResult lightning_attn(const LightningAttnArgs& args);
 
@@ -99,6 +112,9 @@ FLA_API ReplayResult replay_lightning_attn(const LightningAttnReplayArgs& args);
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_lightning_attn(const LightningAttnFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary lightning_attn_summary(const LightningAttnSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_lightning_attn(const LightningAttnArgs& args);
@@ -106,10 +122,12 @@ FLA_API RecurrenceResult fused_recurrent_lightning_attn(const LightningAttnArgs&
 FLA_API RecurrenceGradients chunk_lightning_attn_backward(const LightningAttnBackwardArgs& args);
 FLA_API ReplayResult replay_lightning_attn(const LightningAttnReplayArgs& args);
 FLA_API FoldResult fold_lightning_attn(const LightningAttnFoldArgs& args);
+FLA_API RecurrenceSummary lightning_attn_summary(const LightningAttnSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve lightning_attn; override what the backend has.
 FLA_RECURRENCE_BACKEND(LightningAttnBackend, LightningAttn, chunk_lightning_attn,
-                       fused_recurrent_lightning_attn, replay_lightning_attn, fold_lightning_attn);
+                       fused_recurrent_lightning_attn, replay_lightning_attn, fold_lightning_attn,
+                       lightning_attn_summary);
 
 }  // namespace fla

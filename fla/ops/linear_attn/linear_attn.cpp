@@ -21,6 +21,10 @@ ArgumentTable LinearAttnFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(LinearAttnFoldArgs, FLA_LINEAR_ATTN_ARGUMENTS);
 }
 
+ArgumentTable LinearAttnSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(LinearAttnSummaryArgs, FLA_LINEAR_ATTN_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("linear_attn", RecurrenceResult, chunk_linear_attn, const LinearAttnArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -39,6 +43,10 @@ DISPATCH("linear_attn", ReplayResult, replay_linear_attn, const LinearAttnReplay
 
 DISPATCH("linear_attn", FoldResult, fold_linear_attn, const LinearAttnFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("linear_attn", RecurrenceSummary, linear_attn_summary, const LinearAttnSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult linear_attn(const LinearAttnArgs& args) {

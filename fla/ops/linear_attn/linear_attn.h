@@ -31,6 +31,7 @@ struct LinearAttnArgs {
   using Backward = struct LinearAttnBackwardArgs;
   using Replay = struct LinearAttnReplayArgs;
   using Fold = struct LinearAttnFoldArgs;
+  using Summary = struct LinearAttnSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "linear_attn",
                                     .title = "Linear attention",
                                     .chunk = "chunk_linear_attn",
@@ -38,6 +39,7 @@ struct LinearAttnArgs {
                                     .backward = "chunk_linear_attn_backward",
                                     .replay = "replay_linear_attn",
                                     .fold = "fold_linear_attn",
+                                    .summary = "linear_attn_summary",
                                     .gate = GateKind::none,
                                     .rule = Rule::additive};
 
@@ -79,6 +81,17 @@ struct LinearAttnFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of linear_attn_summary: the forward call's, and with `do` the gradients that come in.
+struct LinearAttnSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = LinearAttnArgs;
+  static constexpr RecurrenceOp kOp = LinearAttnArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_LINEAR_ATTN_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_linear_attn, others to chunk_linear_attn.
 FLA_API RecurrenceResult linear_attn(const LinearAttnArgs& args);
 
@@ -97,6 +110,9 @@ FLA_API ReplayResult replay_linear_attn(const LinearAttnReplayArgs& args);
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_linear_attn(const LinearAttnFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary linear_attn_summary(const LinearAttnSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_linear_attn(const LinearAttnArgs& args);
@@ -104,10 +120,11 @@ FLA_API RecurrenceResult fused_recurrent_linear_attn(const LinearAttnArgs& args)
 FLA_API RecurrenceGradients chunk_linear_attn_backward(const LinearAttnBackwardArgs& args);
 FLA_API ReplayResult replay_linear_attn(const LinearAttnReplayArgs& args);
 FLA_API FoldResult fold_linear_attn(const LinearAttnFoldArgs& args);
+FLA_API RecurrenceSummary linear_attn_summary(const LinearAttnSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve linear_attn; override what the backend has.
 FLA_RECURRENCE_BACKEND(LinearAttnBackend, LinearAttn, chunk_linear_attn, fused_recurrent_linear_attn,
-                       replay_linear_attn, fold_linear_attn);
+                       replay_linear_attn, fold_linear_attn, linear_attn_summary);
 
 }  // namespace fla

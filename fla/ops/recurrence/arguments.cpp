@@ -192,6 +192,16 @@ void validate(const ReplayArguments& args) {
   });
 }
 
+void validate(const SummaryArguments& args) {
+  validate(args.call);
+  naming_op(args.call.op.name, [&] {
+    if (args.call.normalize)
+      throw InvalidArgument("normalize", "expected false: its sums go beyond the state, got true");
+    if (args.dht.defined() && !args.do_.defined())
+      throw InvalidArgument("do", "expected a tensor of the shape of v with dht, got none");
+  });
+}
+
 Sequence tokens_of(const Arguments& args, std::int64_t n) {
   if (!args.cu_seqlens.defined()) return {n, 0, args.q.size(1)};
   const common::Indices starts = common::indices_of(args.cu_seqlens);
@@ -248,6 +258,21 @@ RecurrenceGradients make_result(const BackwardArguments& args) {
     common::clear_behind_sequences(result.d##name, args.call.cu_seqlens, args.call.stream);
   FLA_RECURRENCE_INPUTS(FLA_INPUT)
 #undef FLA_INPUT
+  return result;
+}
+
+RecurrenceSummary make_result(const SummaryArguments& args) {
+  const Arguments& call = args.call;
+  const std::int64_t K = call.q.size(3), V = call.v.size(3), HV = call.v.size(2),
+                     N = call.cu_seqlens.defined() ? call.cu_seqlens.size(0) - 1 : call.q.size(0);
+  const auto made = [&](const TensorView& given, std::span<const std::int64_t> shape) {
+    return given.defined() ? Tensor::over(given) : empty_on(shape, DType::f32, call.q.device(), call.stream);
+  };
+  RecurrenceSummary result;
+  result.R = made(args.R, std::array{N, HV, call.state_v_first ? V : K, call.state_v_first ? K : V});
+  if (!args.output_P && !args.P.defined()) return result;
+  const std::array square{N, HV, K, K};
+  result.P = made(args.P, std::span(square).first(call.op.rule == Rule::additive ? 3 : 4));
   return result;
 }
 

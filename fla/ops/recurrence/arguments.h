@@ -71,11 +71,23 @@ void visit_results(RecurrenceGradients& result, const Visitor& visitor) {
 #undef FLA_INPUT
 }
 
+/// What tokens do to a state, whichever they meet: S_out = P S_in + R. recurrence.h has the rest.
+struct RecurrenceSummary {
+  Tensor R;  ///< [N, HV, K, V], or as state_v_first says
+  Tensor P;  ///< [N, HV, K, K], of additive ops the diagonal alone, [N, HV, K]; empty unless asked for
+};
+
+template <class Visitor>
+void visit_results(RecurrenceSummary& result, const Visitor& visitor) {
+  visitor("R", result.R);
+  visitor("P", result.P);
+}
+
 /// What an op of the family is. Its argument structs have one as kOp.
 struct RecurrenceOp {
-  std::string_view name;                                      ///< of the op and of its front door
-  std::string_view title;                                     ///< what people call it
-  std::string_view chunk, recurrent, backward, replay, fold;  ///< its functions
+  std::string_view name;                                               ///< of the op and of its front door
+  std::string_view title;                                              ///< what people call it
+  std::string_view chunk, recurrent, backward, replay, fold, summary;  ///< its functions
   GateKind gate;  ///< a call that gives g_gamma instead of g has one a head
   Rule rule;
   HeadGate head_gate = HeadGate::given;
@@ -91,6 +103,9 @@ concept RecurrenceArgs = ArgsWithResult<Args, RecurrenceResult>;
 /// … and of its backward function.
 template <class Args>
 concept BackwardArgs = ArgsWithResult<Args, RecurrenceGradients>;
+/// … and of the function that sums up what tokens do to a state.
+template <class Args>
+concept SummaryArgs = ArgsWithResult<Args, RecurrenceSummary>;
 
 /// The structs of its steps over rings, and of what folds those.
 template <class Args>
@@ -136,8 +151,9 @@ inline const TensorView kAbsent{};
   }()
 /// Holds as long as `args` does.
 template <class Args>
-requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> || fla::ReplayArgs<Args> || fla::FoldArgs<Args>
-    Arguments arguments_of(const Args& args) {
+requires RecurrenceArgs<Args> || fla::BackwardArgs<Args> || fla::ReplayArgs<Args> || fla::FoldArgs<Args> ||
+    fla::SummaryArgs<Args>
+        Arguments arguments_of(const Args& args) {
   return {.op = Args::kOp,
           .table = Args::arguments(),
           .args = &args,
@@ -215,15 +231,28 @@ BackwardArguments backward_arguments_of(const Args& args) {
 #undef FLA_INPUT
   };
 }
+
+/// Those of a summary call.
+struct SummaryArguments {
+  Arguments call;
+  const TensorView &do_, &dht, &R, &P;
+  bool output_P;
+};
+template <fla::SummaryArgs Args>
+SummaryArguments summary_arguments_of(const Args& args) {
+  return {arguments_of(args), args.do_, args.dht, args.R, args.P, args.output_P};
+}
 #undef FLA_OR
 
 /// What recurrence.h says of the functions without `recurrence::`.
 FLA_API void validate(const Arguments& args);
 FLA_API void validate(const BackwardArguments& args);
 FLA_API void validate(const ReplayArguments& args);
+FLA_API void validate(const SummaryArguments& args);
 FLA_API RecurrenceResult make_result(const Arguments& args);
 FLA_API RecurrenceGradients make_result(const BackwardArguments& args);
 FLA_API ReplayResult make_result(const ReplayArguments& args);
+FLA_API RecurrenceSummary make_result(const SummaryArguments& args);
 FLA_API Sequence tokens_of(const Arguments& args, std::int64_t n);
 FLA_API StateSlots slots_of(const Arguments& args, std::int64_t n);
 
@@ -231,6 +260,7 @@ FLA_API StateSlots slots_of(const Arguments& args, std::int64_t n);
 FLA_API std::size_t original_workspace(const Arguments& args);
 FLA_API std::size_t original_workspace(const BackwardArguments& args);
 FLA_API std::size_t original_workspace(const ReplayArguments& args);
+FLA_API std::size_t original_workspace(const SummaryArguments& args);
 
 }  // namespace recurrence
 }  // namespace fla

@@ -148,4 +148,39 @@ BackwardCall call_of(const BackwardArguments& args, const RecurrenceGradients& r
           .ddt_bias = common::parameters_of(result.ddt_bias, channels)};
 }
 
+RecurrenceCall forward_summary_of(const SummaryArguments& args, const RecurrenceSummary& result) {
+  return call_of(args.call, {.o = {}, .final_state = Tensor::over(result.R)});
+}
+
+BackwardCall backward_summary_of(const SummaryArguments& args, const RecurrenceSummary& result) {
+  const bool v_first = args.call.state_v_first;
+  BackwardCall back{.call = call_of(args.call, {}),
+                    .pair = pair_of(args.call),
+                    .do_ = common::rows_of(args.do_),
+                    .dht = common::states_of(args.dht, v_first),
+                    .dinitial_state = common::states_of(result.R, v_first)};
+  back.call.initial_state = {.slots = common::kAnySlot};  // nothing in R depends on it
+  return back;
+}
+
+RecurrenceCall transition_of(const SummaryArguments& args, const RecurrenceSummary& result, const float* zero,
+                             const float* identity) {
+  const bool diagonal = args.call.op.rule == Rule::additive, transposed = args.do_.defined();
+  const TensorView& P = result.P;
+  RecurrenceCall call = call_of(args.call, {});
+  call.V = diagonal ? 1 : call.K;
+  call.v = {.data = const_cast<float*>(zero)};
+  call.initial_state = {.data = const_cast<float*>(identity),
+                        .slots = call.N,
+                        .key = diagonal ? 0 : call.K,
+                        .value = diagonal ? 0 : 1};
+  call.final_state = {.data = P.data(),
+                      .slots = call.N,
+                      .slot = P.stride(0),
+                      .head = P.stride(1),
+                      .key = P.stride(!diagonal && transposed ? 3 : 2),
+                      .value = diagonal ? 0 : P.stride(transposed ? 2 : 3)};
+  return call;
+}
+
 }  // namespace fla::recurrence

@@ -13,6 +13,15 @@ FLA_API CallExtras extras_of(const Arguments& args);
 FLA_API BackwardCall call_of(const BackwardArguments& args, const RecurrenceGradients& result);
 FLA_API ReplayCall call_of(const ReplayArguments& args, const ReplayResult& result);
 
+/// The calls that a summary is made of, none of which has outputs. The one that leaves R, without `do` …
+FLA_API RecurrenceCall forward_summary_of(const SummaryArguments& args, const RecurrenceSummary& result);
+/// … and with it …
+FLA_API BackwardCall backward_summary_of(const SummaryArguments& args, const RecurrenceSummary& result);
+/// … and the one that leaves P: what tokens without values make of the identity, of additive ops of a column
+/// of ones. `zero` is a float, `identity` [K, K] or, of additive ops, a one.
+FLA_API RecurrenceCall transition_of(const SummaryArguments& args, const RecurrenceSummary& result,
+                                     const float* zero, const float* identity);
+
 }  // namespace recurrence
 
 /// The call that validated arguments stand for. `result` is where its results go.

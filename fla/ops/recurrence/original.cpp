@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "fla/core/cuda_devices.h"
 #include "fla/core/errors.h"
@@ -14,6 +15,7 @@
 #include "fla/core/cuda_error.h"
 #include "fla/ops/common/call_workspace.h"
 #include "fla/ops/recurrence/cuda/kernels.h"
+#include "fla/ops/recurrence/cuda/summary.h"
 #endif
 
 namespace fla::recurrence {
@@ -100,8 +102,34 @@ RecurrenceGradients run_on_cuda(const BackwardArguments& args) {
   return result;
 }
 
+void check_summary(const SummaryArguments& args, const cuda::SummaryCall& call) {
+  check_device(args.call.q.device());
+  check_grid(call.of_gradients ? call.backward.call : call.forward);
+  check_grid(call.transition);
+}
+
+RecurrenceSummary run_on_cuda(const SummaryArguments& args) {
+  const cuda::SummaryCall call = cuda::summary_call_of(args, {});
+  check_summary(args, call);
+  const Device device = args.call.q.device();
+  const CurrentDevice current(device.index);
+  const CallWorkspace workspace(args.call.workspace, cuda::summary_workspace(call), device, args.call.stream);
+  RecurrenceSummary result = make_result(args);
+  check_launch(cuda::launch_summary(cuda::summary_call_of(args, result), workspace.data(),
+                                    static_cast<cudaStream_t>(args.call.stream.handle)),
+               args.call.op.summary, BackendError::Wrote::maybe);
+  return result;
+}
+
 }  // namespace
 
+std::size_t original_workspace(const SummaryArguments& args) {
+  return naming_op(args.call.op.name, [&] {
+    const cuda::SummaryCall call = cuda::summary_call_of(args, {});
+    check_summary(args, call);
+    return cuda::summary_workspace(call);
+  });
+}
 std::size_t original_workspace(const Arguments& args) {
   return naming_op(args.op.name, [&] {
     check_device(args.q.device());
@@ -139,6 +167,7 @@ constexpr Kernel kChunk, kRecurrent;
 RecurrenceResult run_on_cuda(const Arguments& args, const Kernel&) { refuse(args.q.device()); }
 RecurrenceGradients run_on_cuda(const BackwardArguments& args) { refuse(args.call.q.device()); }
 ReplayResult run_on_cuda(const ReplayArguments& args) { refuse(args.state.device()); }
+RecurrenceSummary run_on_cuda(const SummaryArguments& args) { refuse(args.call.q.device()); }
 
 }  // namespace
 
@@ -151,8 +180,32 @@ std::size_t original_workspace(const BackwardArguments& args) {
 std::size_t original_workspace(const ReplayArguments& args) {
   return naming_op(args.call.op.name, [&]() -> std::size_t { refuse(args.state.device()); });
 }
+std::size_t original_workspace(const SummaryArguments& args) {
+  return naming_op(args.call.op.name, [&]() -> std::size_t { refuse(args.call.q.device()); });
+}
 
 #endif
+
+namespace {
+
+RecurrenceSummary run_on_cpu(const SummaryArguments& args) {
+  RecurrenceSummary result = make_result(args);
+  const CallExtras extras{.pair = pair_of(args.call)};
+  if (args.do_.defined()) {
+    backward_on_cpu(backward_summary_of(args, result));
+  } else {
+    chunk_on_cpu(forward_summary_of(args, result), extras);
+  }
+  if (!result.P.defined()) return result;
+  const std::int64_t size = args.call.op.rule == Rule::additive ? 1 : args.call.q.size(3);
+  const float zero = 0;
+  std::vector<float> identity(static_cast<std::size_t>(size * size));
+  for (std::int64_t i = 0; i < size; ++i) identity[static_cast<std::size_t>(i * (size + 1))] = 1;
+  chunk_on_cpu(transition_of(args, result, &zero, identity.data()), extras);
+  return result;
+}
+
+}  // namespace
 
 RecurrenceResult run_chunk(const Arguments& args) {
   if (args.q.device().is_cpu()) return run_on_cpu(args, chunk_on_cpu);
@@ -169,6 +222,10 @@ ReplayResult run_replay(const ReplayArguments& args) {
   ReplayResult result = make_result(args);
   replay_on_cpu(call_of(args, result));
   return result;
+}
+RecurrenceSummary run_summary(const SummaryArguments& args) {
+  if (args.call.q.device().is_cpu()) return run_on_cpu(args);
+  return naming_op(args.call.op.name, [&] { return run_on_cuda(args); });
 }
 RecurrenceResult run_recurrent(const Arguments& args) {
   if (args.q.device().is_cpu()) return run_on_cpu(args, recurrent_on_cpu);

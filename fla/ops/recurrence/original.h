@@ -13,6 +13,7 @@ RecurrenceResult run_chunk(const Arguments& args);
 RecurrenceResult run_recurrent(const Arguments& args);
 RecurrenceGradients run_backward(const BackwardArguments& args);
 ReplayResult run_replay(const ReplayArguments& args);
+RecurrenceSummary run_summary(const SummaryArguments& args);
 
 template <RecurrenceArgs Args>
 RecurrenceResult run_chunk(const Args& args) {
@@ -26,6 +27,10 @@ RecurrenceResult run_recurrent(const Args& args) {
 template <fla::BackwardArgs Args>
 RecurrenceGradients run_backward(const Args& args) {
   return run_backward(backward_arguments_of(args));
+}
+template <fla::SummaryArgs Args>
+RecurrenceSummary run_summary(const Args& args) {
+  return run_summary(summary_arguments_of(args));
 }
 
 template <fla::ReplayArgs Args>

@@ -107,6 +107,37 @@
   FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_NO_LINE, FLA_ROW_INDEX, \
                                 FLA_ROW_OUTPUT, FLA_ROW_NUMBER, FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_KEEP))
 
+namespace fla {
+inline constexpr DTypeSet kSummaryTypes{DType::f32};
+}  // namespace fla
+
+// What a summary function is given beside the op's inputs, and where its results go.
+#define FLA_PART_SUMMARY_UPSTREAM(TENSOR)                                                             \
+  TENSOR(do_, optional, kFloatTypes, "B T HV V",                                                      \
+         "the gradient of o: the summary is that of the gradients, from the last token to the first") \
+  TENSOR(dht, optional, kStateTypes, "P HV K V; state_v_first: P HV V K",                             \
+         "the gradient to start from, with do")
+#define FLA_PART_SUMMARY(OUTPUT, FLAG, P_SHAPE)                                     \
+  FLAG(output_P, "return P")                                                        \
+  OUTPUT(R, kSummaryTypes, "N HV K V; state_v_first: N HV V K", "", "memory for R") \
+  OUTPUT(P, kSummaryTypes, P_SHAPE, "", "memory for P, which is then returned")
+/// Shapes of P: of additive ops, and of others.
+#define FLA_DIAGONAL_P "N HV K"
+#define FLA_SQUARE_P "N HV K K"
+
+/// The members of the struct that an op's summary function takes, of the op's list.
+#define FLA_SUMMARY_MEMBERS(LIST, P_SHAPE)                                                                  \
+  LIST(FLA_MEMBER_TENSOR, FLA_MEMBER_TENSOR, FLA_MEMBER_TENSOR, FLA_NO_LINE, FLA_MEMBER_INDEX, FLA_NO_LINE, \
+       FLA_MEMBER_NUMBER, FLA_MEMBER_INTEGER, FLA_MEMBER_FLAG, FLA_NO_LINE)                                 \
+  FLA_PART_SUMMARY_UPSTREAM(FLA_MEMBER_TENSOR)                                                              \
+  FLA_PART_SUMMARY(FLA_MEMBER_OUTPUT, FLA_MEMBER_FLAG, P_SHAPE)                                             \
+  FLA_PART_RUN
+#define FLA_RETURN_SUMMARY_TABLE(STRUCT, LIST, P_SHAPE)                                                     \
+  FLA_RETURN_TABLE(STRUCT, LIST(FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_ROW_TENSOR, FLA_NO_LINE, FLA_ROW_INDEX, \
+                                FLA_NO_LINE, FLA_ROW_NUMBER, FLA_ROW_INTEGER, FLA_ROW_FLAG, FLA_NO_LINE)    \
+                               FLA_PART_SUMMARY_UPSTREAM(FLA_ROW_TENSOR)                                    \
+                                   FLA_PART_SUMMARY(FLA_ROW_OUTPUT, FLA_ROW_FLAG, P_SHAPE))
+
 /// The gradients that a backward function is given.
 #define FLA_PART_UPSTREAM(TENSOR)                                         \
   TENSOR(do_, required, kFloatTypes, "B T HV V", "the gradient of o")     \

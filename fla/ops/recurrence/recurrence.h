@@ -70,6 +70,16 @@
 /// sequence's gradients do not depend on its batch; those of A_log, dt_bias and g_gamma are sums over the
 /// batch. Scaling do and dht by 2^n scales the gradients by exactly 2^n, within f32's range.
 ///
+/// Every op has a summary function as well, named <op>_summary: what the tokens of a call do to a state,
+/// whichever it is. The state after a sequence's tokens is P S + R, S the state before them, so that somebody
+/// else can go on before S is known: another rank, or another part of the device. R starts with
+/// initial_state, whose part of the result it then has; P comes with output_P. With `do` the summary is that
+/// of the gradients, which go from the last token to the first: the gradient of the state before the tokens
+/// is P dS + R, dS that of the state after them; R starts with dht. This P is the transpose of the other one.
+/// A sequence of no tokens has P = 1 and R = 0, or what R starts with. `merge` (fla/ops/merge/merge.h)
+/// applies summaries one after another. Both are always f32. normalize is refused: its sums go beyond the
+/// state.
+///
 /// Functions are thread-safe; calls may share inputs. CPU calls return when the result is there, CUDA calls
 /// when the work is on args.stream. They throw InvalidArgument before anything runs, BackendError when a
 /// backend failed or the required one refused, ConfigError when the environment is wrong, std::bad_alloc when
@@ -85,6 +95,11 @@ void validate_arguments(const Args& args) {
 template <BackwardArgs Args>
 void validate_arguments(const Args& args) {
   recurrence::validate(recurrence::backward_arguments_of(args));
+}
+
+template <SummaryArgs Args>
+void validate_arguments(const Args& args) {
+  recurrence::validate(recurrence::summary_arguments_of(args));
 }
 
 /// The function that the front door, which is called like the op, gives this call to: the one that works
@@ -146,6 +161,11 @@ RecurrenceGradients make_result(const Args& args) {
   return recurrence::make_result(recurrence::backward_arguments_of(args));
 }
 
+template <SummaryArgs Args>
+RecurrenceSummary make_result(const Args& args) {
+  return recurrence::make_result(recurrence::summary_arguments_of(args));
+}
+
 /// What the backends of every op of the family have; an op's own class adds its functions.
 template <RecurrenceArgs OpArgs>
 class FLA_API RecurrenceBackend : public BaseBackend {
@@ -158,36 +178,45 @@ class FLA_API RecurrenceBackend : public BaseBackend {
                                               const typename Args::Backward&) const {
     return 0;
   }
+  virtual std::size_t summary_workspace_size(std::string_view /*function*/,
+                                             const typename Args::Summary&) const {
+    return 0;
+  }
 
   /// Which way it would run such a call; nothing where there is one way.
   virtual std::string route(std::string_view /*function*/, const Args&) const { return ""; }
 };
 
 /// The class to subclass to serve an op; override what the backend has.
-#define FLA_RECURRENCE_BACKEND(NAME, STRUCT, CHUNK, RECURRENT, REPLAY, FOLD)                              \
-  class FLA_API NAME : public ::fla::RecurrenceBackend<STRUCT##Args> {                                    \
-   public:                                                                                                \
-    virtual ::fla::RecurrenceResult CHUNK(const STRUCT##Args&) { not_implemented(#CHUNK); }               \
-    virtual ::fla::Verdict CHUNK##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }        \
-    virtual ::fla::RecurrenceResult RECURRENT(const STRUCT##Args&) { not_implemented(#RECURRENT); }       \
-    virtual ::fla::Verdict RECURRENT##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }    \
-    virtual ::fla::RecurrenceGradients CHUNK##_backward(const STRUCT##BackwardArgs&) {                    \
-      not_implemented(#CHUNK "_backward");                                                                \
-    }                                                                                                     \
-    virtual ::fla::Verdict CHUNK##_backward_verifier(const STRUCT##BackwardArgs&) const {                 \
-      return ::fla::accept();                                                                             \
-    }                                                                                                     \
-    virtual ::fla::ReplayResult REPLAY(const STRUCT##ReplayArgs&) { not_implemented(#REPLAY); }           \
-    virtual ::fla::Verdict REPLAY##_verifier(const STRUCT##ReplayArgs&) const { return ::fla::accept(); } \
-    virtual ::fla::FoldResult FOLD(const STRUCT##FoldArgs&) { not_implemented(#FOLD); }                   \
-    virtual ::fla::Verdict FOLD##_verifier(const STRUCT##FoldArgs&) const { return ::fla::accept(); }     \
-                                                                                                          \
-    template <class Type>                                                                                 \
-    static ::std::vector<::fla::dispatch::Slot> slots() {                                                 \
-      return {FLA_BACKEND_SLOT(NAME, Type, CHUNK), FLA_BACKEND_SLOT(NAME, Type, RECURRENT),               \
-              FLA_BACKEND_SLOT(NAME, Type, CHUNK##_backward), FLA_BACKEND_SLOT(NAME, Type, REPLAY),       \
-              FLA_BACKEND_SLOT(NAME, Type, FOLD)};                                                        \
-    }                                                                                                     \
+#define FLA_RECURRENCE_BACKEND(NAME, STRUCT, CHUNK, RECURRENT, REPLAY, FOLD, SUMMARY)                       \
+  class FLA_API NAME : public ::fla::RecurrenceBackend<STRUCT##Args> {                                      \
+   public:                                                                                                  \
+    virtual ::fla::RecurrenceResult CHUNK(const STRUCT##Args&) { not_implemented(#CHUNK); }                 \
+    virtual ::fla::Verdict CHUNK##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }          \
+    virtual ::fla::RecurrenceResult RECURRENT(const STRUCT##Args&) { not_implemented(#RECURRENT); }         \
+    virtual ::fla::Verdict RECURRENT##_verifier(const STRUCT##Args&) const { return ::fla::accept(); }      \
+    virtual ::fla::RecurrenceGradients CHUNK##_backward(const STRUCT##BackwardArgs&) {                      \
+      not_implemented(#CHUNK "_backward");                                                                  \
+    }                                                                                                       \
+    virtual ::fla::Verdict CHUNK##_backward_verifier(const STRUCT##BackwardArgs&) const {                   \
+      return ::fla::accept();                                                                               \
+    }                                                                                                       \
+    virtual ::fla::ReplayResult REPLAY(const STRUCT##ReplayArgs&) { not_implemented(#REPLAY); }             \
+    virtual ::fla::Verdict REPLAY##_verifier(const STRUCT##ReplayArgs&) const { return ::fla::accept(); }   \
+    virtual ::fla::FoldResult FOLD(const STRUCT##FoldArgs&) { not_implemented(#FOLD); }                     \
+    virtual ::fla::Verdict FOLD##_verifier(const STRUCT##FoldArgs&) const { return ::fla::accept(); }       \
+    virtual ::fla::RecurrenceSummary SUMMARY(const STRUCT##SummaryArgs&) { not_implemented(#SUMMARY); }     \
+    virtual ::fla::Verdict SUMMARY##_verifier(const STRUCT##SummaryArgs&) const { return ::fla::accept(); } \
+                                                                                                            \
+    template <class Type>                                                                                   \
+    static ::std::vector<::fla::dispatch::Slot> slots() {                                                   \
+      return {FLA_BACKEND_SLOT(NAME, Type, CHUNK),                                                          \
+              FLA_BACKEND_SLOT(NAME, Type, RECURRENT),                                                      \
+              FLA_BACKEND_SLOT(NAME, Type, CHUNK##_backward),                                               \
+              FLA_BACKEND_SLOT(NAME, Type, REPLAY),                                                         \
+              FLA_BACKEND_SLOT(NAME, Type, FOLD),                                                           \
+              FLA_BACKEND_SLOT(NAME, Type, SUMMARY)};                                                       \
+    }                                                                                                       \
   }
 
 /// Bytes of workspace with which no kernel that could take this call, under any settings, allocates: the most
@@ -195,13 +224,15 @@ class FLA_API RecurrenceBackend : public BaseBackend {
 /// the CPU. Reads metadata only, so that it holds for every call of the same shapes, strides and options.
 /// Throws as the op's functions do.
 template <class Args>
-requires RecurrenceArgs<Args> || BackwardArgs<Args> std::size_t workspace_size(const Args& args) {
+requires RecurrenceArgs<Args> || BackwardArgs<Args> || SummaryArgs<Args> std::size_t workspace_size(
+    const Args& args) {
   validate_arguments(args);
   if (args.q.device().is_cpu()) return 0;
-  constexpr bool kBackward = BackwardArgs<Args>;
   std::size_t bytes;
-  if constexpr (kBackward) {
+  if constexpr (BackwardArgs<Args>) {
     bytes = recurrence::original_workspace(recurrence::backward_arguments_of(args));
+  } else if constexpr (SummaryArgs<Args>) {
+    bytes = recurrence::original_workspace(recurrence::summary_arguments_of(args));
   } else {
     bytes = recurrence::original_workspace(recurrence::arguments_of(args));
   }
@@ -211,8 +242,10 @@ requires RecurrenceArgs<Args> || BackwardArgs<Args> std::size_t workspace_size(c
     const auto* backend =
         dynamic_cast<const RecurrenceBackend<typename Args::Forward>*>(accepting.backend.get());
     if (backend == nullptr) continue;  // a lambda: asks for none
-    if constexpr (kBackward) {
+    if constexpr (BackwardArgs<Args>) {
       bytes = std::max(bytes, backend->backward_workspace_size(accepting.function, without));
+    } else if constexpr (SummaryArgs<Args>) {
+      bytes = std::max(bytes, backend->summary_workspace_size(accepting.function, without));
     } else {
       bytes = std::max(bytes, backend->workspace_size(accepting.function, without));
     }

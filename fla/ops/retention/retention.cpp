@@ -21,6 +21,10 @@ ArgumentTable RetentionFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(RetentionFoldArgs, FLA_RETENTION_ARGUMENTS);
 }
 
+ArgumentTable RetentionSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(RetentionSummaryArgs, FLA_RETENTION_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("retention", RecurrenceResult, chunk_retention, const RetentionArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -39,6 +43,10 @@ DISPATCH("retention", ReplayResult, replay_retention, const RetentionReplayArgs&
 
 DISPATCH("retention", FoldResult, fold_retention, const RetentionFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("retention", RecurrenceSummary, retention_summary, const RetentionSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult retention(const RetentionArgs& args) {

@@ -29,6 +29,7 @@ struct RetentionArgs {
   using Backward = struct RetentionBackwardArgs;
   using Replay = struct RetentionReplayArgs;
   using Fold = struct RetentionFoldArgs;
+  using Summary = struct RetentionSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "retention",
                                     .title = "Retention",
                                     .chunk = "chunk_retention",
@@ -36,6 +37,7 @@ struct RetentionArgs {
                                     .backward = "chunk_retention_backward",
                                     .replay = "replay_retention",
                                     .fold = "fold_retention",
+                                    .summary = "retention_summary",
                                     .gate = GateKind::head,
                                     .rule = Rule::additive,
                                     .head_gate = HeadGate::retention};
@@ -78,6 +80,17 @@ struct RetentionFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of retention_summary: the forward call's, and with `do` the gradients that come in.
+struct RetentionSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = RetentionArgs;
+  static constexpr RecurrenceOp kOp = RetentionArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_RETENTION_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_retention, others to chunk_retention.
 FLA_API RecurrenceResult retention(const RetentionArgs& args);
 
@@ -96,6 +109,9 @@ FLA_API ReplayResult replay_retention(const RetentionReplayArgs& args);
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_retention(const RetentionFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary retention_summary(const RetentionSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_retention(const RetentionArgs& args);
@@ -103,10 +119,11 @@ FLA_API RecurrenceResult fused_recurrent_retention(const RetentionArgs& args);
 FLA_API RecurrenceGradients chunk_retention_backward(const RetentionBackwardArgs& args);
 FLA_API ReplayResult replay_retention(const RetentionReplayArgs& args);
 FLA_API FoldResult fold_retention(const RetentionFoldArgs& args);
+FLA_API RecurrenceSummary retention_summary(const RetentionSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve retention; override what the backend has.
 FLA_RECURRENCE_BACKEND(RetentionBackend, Retention, chunk_retention, fused_recurrent_retention,
-                       replay_retention, fold_retention);
+                       replay_retention, fold_retention, retention_summary);
 
 }  // namespace fla

@@ -21,6 +21,10 @@ ArgumentTable SimpleGlaFoldArgs::arguments() {
   FLA_RETURN_FOLD_TABLE(SimpleGlaFoldArgs, FLA_SIMPLE_GLA_ARGUMENTS);
 }
 
+ArgumentTable SimpleGlaSummaryArgs::arguments() {
+  FLA_RETURN_SUMMARY_TABLE(SimpleGlaSummaryArgs, FLA_SIMPLE_GLA_ARGUMENTS, FLA_DIAGONAL_P);
+}
+
 DISPATCH("simple_gla", RecurrenceResult, chunk_simple_gla, const SimpleGlaArgs& args) {
   return recurrence::run_chunk(args);
 }
@@ -39,6 +43,10 @@ DISPATCH("simple_gla", ReplayResult, replay_simple_gla, const SimpleGlaReplayArg
 
 DISPATCH("simple_gla", FoldResult, fold_simple_gla, const SimpleGlaFoldArgs& args) {
   return recurrence::run_fold(args);
+}
+
+DISPATCH("simple_gla", RecurrenceSummary, simple_gla_summary, const SimpleGlaSummaryArgs& args) {
+  return recurrence::run_summary(args);
 }
 
 RecurrenceResult simple_gla(const SimpleGlaArgs& args) {

@@ -32,6 +32,7 @@ struct SimpleGlaArgs {
   using Backward = struct SimpleGlaBackwardArgs;
   using Replay = struct SimpleGlaReplayArgs;
   using Fold = struct SimpleGlaFoldArgs;
+  using Summary = struct SimpleGlaSummaryArgs;
   static constexpr RecurrenceOp kOp{.name = "simple_gla",
                                     .title = "Gated linear attention with one gate a token",
                                     .chunk = "chunk_simple_gla",
@@ -39,6 +40,7 @@ struct SimpleGlaArgs {
                                     .backward = "chunk_simple_gla_backward",
                                     .replay = "replay_simple_gla",
                                     .fold = "fold_simple_gla",
+                                    .summary = "simple_gla_summary",
                                     .gate = GateKind::token,
                                     .rule = Rule::additive};
 
@@ -80,6 +82,17 @@ struct SimpleGlaFoldArgs {
   FLA_API static ArgumentTable arguments();
 };
 
+/// The arguments of simple_gla_summary: the forward call's, and with `do` the gradients that come in.
+struct SimpleGlaSummaryArgs {
+  using Result = RecurrenceSummary;
+  using Forward = SimpleGlaArgs;
+  static constexpr RecurrenceOp kOp = SimpleGlaArgs::kOp;
+
+  FLA_SUMMARY_MEMBERS(FLA_SIMPLE_GLA_ARGUMENTS, FLA_DIAGONAL_P)
+
+  FLA_API static ArgumentTable arguments();
+};
+
 /// The front door: short sequences go to fused_recurrent_simple_gla, others to chunk_simple_gla.
 FLA_API RecurrenceResult simple_gla(const SimpleGlaArgs& args);
 
@@ -98,6 +111,9 @@ FLA_API ReplayResult replay_simple_gla(const SimpleGlaReplayArgs& args);
 /// Brings states up to the last token of their rings.
 FLA_API FoldResult fold_simple_gla(const SimpleGlaFoldArgs& args);
 
+/// What the tokens do to a state, whichever it is.
+FLA_API RecurrenceSummary simple_gla_summary(const SimpleGlaSummaryArgs& args);
+
 /// The original kernels by themselves, whatever the settings are.
 namespace original {
 FLA_API RecurrenceResult chunk_simple_gla(const SimpleGlaArgs& args);
@@ -105,10 +121,11 @@ FLA_API RecurrenceResult fused_recurrent_simple_gla(const SimpleGlaArgs& args);
 FLA_API RecurrenceGradients chunk_simple_gla_backward(const SimpleGlaBackwardArgs& args);
 FLA_API ReplayResult replay_simple_gla(const SimpleGlaReplayArgs& args);
 FLA_API FoldResult fold_simple_gla(const SimpleGlaFoldArgs& args);
+FLA_API RecurrenceSummary simple_gla_summary(const SimpleGlaSummaryArgs& args);
 }  // namespace original
 
 /// Subclass this to serve simple_gla; override what the backend has.
 FLA_RECURRENCE_BACKEND(SimpleGlaBackend, SimpleGla, chunk_simple_gla, fused_recurrent_simple_gla,
-                       replay_simple_gla, fold_simple_gla);
+                       replay_simple_gla, fold_simple_gla, simple_gla_summary);
 
 }  // namespace fla

@@ -88,7 +88,15 @@ EXTRAS = {
         "cu_seqlens on the host; taken where cu_seqlens is left out",
         "if cu_seqlens is None: cu_seqlens = cu_seqlens_cpu",
     ),
-    "cp_context": ("None", "must be None", "if cp_context is not None: refuse(OP, 'cp_context', 'None', cp_context)"),
+    **{
+        f"{function}.cp_context": (
+            "None",
+            "must be None",
+            "if cp_context is not None: refuse(OP, 'cp_context', 'None', cp_context)",
+        )
+        for function in ("rwkv7", "chunk_rwkv7")
+    },
+    "cp_context": ("None", "of fla_cpp.ops.cp.build_cp_context: a call with tensors of torch over the ranks of a group", ""),
     "use_graph": ("False", "changes nothing: calls can be captured in a CUDA graph as they are", ""),
     "max_num_seqs": ("None", "changes nothing", ""),
     "chunk_size": (
@@ -123,6 +131,8 @@ KEYWORDS = {
     "chunk_kda": ("chunk_size", "transpose_state_layout"),
     "chunk_gated_delta_rule": ("chunk_size", "transpose_state_layout"),
 } | {f"chunk_{op}": ("chunk_size",) for op in ("delta_rule", "simple_gla", "retention", "lightning_attn", "iplr_delta_rule")}
+for _op in ("delta_rule", "gla", "simple_gla", "retention", "lightning_attn", "linear_attn", "iplr_delta_rule"):
+    KEYWORDS[f"chunk_{_op}"] = (*KEYWORDS.get(f"chunk_{_op}", ()), "cp_context")
 KEYWORDS |= {name[len("chunk_") :]: keywords for name, keywords in KEYWORDS.items()}
 KEYWORDS |= {
     f"fused_recurrent_{op}": ("transpose_state_layout",) for op in ("kda", "gated_delta_rule", "gla", "simple_gla", "retention")
@@ -144,6 +154,8 @@ COMPOSED |= {
 for _name in ("linear_attn", "chunk_linear_attn", "fused_recurrent_linear_attn"):
     _when = "normalize and _is_torch(q) and (output_final_state or isinstance(initial_state, tuple) or _is_wide(q, v))"
     COMPOSED[_name].insert(0, (_when, "with_sums_of_keys", _SUMS))
+for _name in [name for name in POSITIONS if not name.startswith("fused_recurrent_") and not name.endswith("rwkv7")]:
+    COMPOSED[_name] = [("_is_over_ranks(OP, cp_context)", "over_ranks", ""), *COMPOSED.get(_name, ())]
 
 
 # Where flash-linear-attention keeps an op under another name as well.
@@ -152,7 +164,9 @@ _OTHER_PATHS = {f"{part}plr_delta_rule": "generalized_delta_rule" for part in "d
 
 def paths_of(function):
     """The modules of fla_cpp.ops that have a function: its op's, and where else it is looked for."""
-    op = function.removeprefix("chunk_").removeprefix("fused_recurrent_")
+    op = function.removesuffix("_summary")
+    for prefix in ("chunk_", "fused_recurrent_", "replay_", "fold_"):
+        op = op.removeprefix(prefix)
     return [op] + [path for path in [_OTHER_PATHS.get(op)] if path]
 
 

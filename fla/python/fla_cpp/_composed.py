@@ -112,8 +112,19 @@ def in_parts(op, function, given):
     return torch.cat(outputs, -1), state
 
 
+def over_ranks(op, function, given):
+    from fla_cpp.ops import cp
+
+    return cp.over_ranks(given["cp_context"], op, given)
+
+
+def _first_over_ranks(op, given):
+    return given | {"cp_context": None, "cu_seqlens": given["cp_context"].cu_seqlens}
+
+
 # The first call of each, which stands for all of them where a call is explained.
 FIRST = {
+    "over_ranks": _first_over_ranks,
     "with_intermediate_states": _first_with_intermediate_states,
     "with_sums_of_keys": _not_normalized,
     "in_parts": lambda op, given: _part(op, given, _parts(given["q"].shape[-1])[0], _parts(given["v"].shape[-1])[0]),

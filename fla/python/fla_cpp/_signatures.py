@@ -75,7 +75,8 @@ def documentation(function):
     if "S <-" in function["formula"]:
         rows = {row["name"] for row in function["table"]}
         start = ", from initial_state or a state S of zeros" if "state" not in rows else ", from state and its ring"
-    lines = [function["doc"], "", f"For every token t{start}:", ""]
+    each = "summary c" if "_c " in function["formula"] else "token t"
+    lines = [function["doc"], "", f"For every {each}{start}:", ""]
     lines += [f"    {line}" for line in function["formula"].splitlines()]
     lines += ["", "Example:", "", *(f"    {line}" for line in example(function))]
     lines += ["", "Arguments, arrays by their shapes:"]
@@ -92,7 +93,7 @@ def documentation(function):
     return "\n".join(lines)
 
 
-_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64, "D": 256, "W": 4, "P": 1}
+_SIZES = {"B": 1, "T": 100, "H": 4, "HV": 4, "K": 64, "V": 64, "D": 256, "W": 4, "P": 1, "C": 3, "N": 1}
 
 
 def example(function):
@@ -104,7 +105,8 @@ def example(function):
     for row in function["table"]:
         if not row["required"] and row["name"] not in _EXAMPLES:
             continue
-        shape = ", ".join(str(sizes[axis]) for axis in row["shape"].partition("; ")[0].split())
+        first = row["shape"].partition("; ")[0].partition(" | ")[0]
+        shape = ", ".join(str(sizes[axis]) for axis in first.split())
         value = _EXAMPLES.get(row["name"], "torch.randn(SHAPE)").replace("SHAPE", shape)
         lines.append(f"{row['name']} = {value}")
         given.append(f"{row['name']}={row['name']}")
@@ -113,6 +115,8 @@ def example(function):
         results = ["o"]
     elif results[:1] == ["out"]:
         results, given = ["o", "state"], [*given, "output_final_state=True"]
+    elif results == ["R", "P"]:
+        given.append("output_P=True")
     assignment = f"{', '.join(results)} = " if results else ""
     return [*lines, f"{assignment}fla_cpp.{function['name']}({', '.join(given)})"]
 
@@ -189,6 +193,17 @@ def _expect_torch(op, q, option):
     if not _is_torch(q):
         raise _invalid(op, "q", f"q: expected a tensor of torch with {option}, got {type(q).__name__}")
     return True
+
+
+def _is_over_ranks(op, context):
+    if context is None:
+        return False
+    if "torch" in _modules:
+        from fla_cpp.ops.cp import Context
+
+        if isinstance(context, Context):
+            return True
+    refuse(op, "cp_context", "None or what fla_cpp.ops.cp.build_cp_context returns", context)
 
 
 def _compose(op, name, function, given):

@@ -134,7 +134,7 @@ class _Entry:
             if gradient_of >= 0:
                 results.append(torch.empty_like(values[gradient_of], memory_format=torch.contiguous_format))
                 continue
-            source = values[like]
+            source = values[like] if like >= 0 else None
             shape = [_size(sizes, axis) for axis in self._rule(self.table[output], values).split()]
             dtype = source.dtype if source is not None else torch.float32
             results.append(given[0].new_empty(shape, dtype=dtype))
@@ -142,7 +142,7 @@ class _Entry:
 
     def _rule(self, row, values):
         """The shape in force: "N HV K V; state_v_first: N HV V K" has another with its flag."""
-        first, _, second = row["shape"].partition("; ")
+        first, _, second = row["shape"].partition(" | ")[0].partition("; ")
         flag, _, other = second.partition(": ")
         return other if flag and values[self.position[flag]] else first
 

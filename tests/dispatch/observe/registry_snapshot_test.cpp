@@ -39,7 +39,7 @@ TEST(RegistrySnapshot, ListsOpsFunctionsAndBackends) {
   EXPECT_THAT(op_of(all, "common").functions, testing::ElementsAre("l2_norm", "gate", "solve_tril"));
   EXPECT_THAT(op_of(all, "kda").functions,
               testing::ElementsAre("chunk_kda", "fused_recurrent_kda", "chunk_kda_backward", "replay_kda",
-                                   "fold_kda"));
+                                   "fold_kda", "kda_summary"));
   const RegistrySnapshot::Op& mix = op_of(all, "mix");
   EXPECT_THAT(mix.functions, testing::ElementsAre("mix_chunk", "mix_step"));
   ASSERT_EQ(mix.backends.size(), 3u);

@@ -38,7 +38,7 @@ TEST(Ops, AreListedInAlphabeticalOrderWithTheirFunctions) {
   EXPECT_THAT(status_of("mix").functions, testing::ElementsAre("mix_chunk", "mix_step"));
   EXPECT_THAT(status_of("kda").functions,
               testing::ElementsAre("chunk_kda", "fused_recurrent_kda", "chunk_kda_backward", "replay_kda",
-                                   "fold_kda"));
+                                   "fold_kda", "kda_summary"));
 }
 
 TEST(Ops, HaveTheirArguments) {

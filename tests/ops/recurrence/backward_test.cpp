@@ -27,6 +27,26 @@ constexpr auto kBackward = fla::cases::Functions<Args>::original_backward;
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 
+template <class Args>
+void expect_state_alone_has_the_same_bits() {
+  for (const std::int64_t HV : {1, 2}) {
+    const BackwardCase<Args> made({.H = 1, .HV = HV, .K = 12, .V = 20, .lengths = {19, 0, 290, 1}});
+    const Tensor all = kBackward<Args>(made.args).dinitial_state,
+                 alone = Tensor::zeros(all.shape(), DType::f32);
+    auto args = made.args;
+    args.dinitial_state = alone;
+    EXPECT_FALSE(kBackward<Args>(args).dq.defined());
+    EXPECT_TRUE(same_bits(alone, all)) << Args::kOp.name;
+  }
+}
+
+#define FLA_OP(NAME, ARGS)                                      \
+  TEST(Backward, NAME##_of_the_state_alone_has_the_same_bits) { \
+    expect_state_alone_has_the_same_bits<fla::ARGS>();          \
+  }
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+
 TEST(Backward, IsAFunctionOfItsOp) {
   const BackwardCase<fla::KdaArgs> made({.T = 8, .H = 1, .K = 8, .V = 8});
   const fla::Explanation explanation = fla::explain("kda", "chunk_kda_backward", made.args);

@@ -25,7 +25,8 @@
 /// these terms; nothing is subtracted, so nothing cancels.
 ///
 /// The forward pass keeps a state every kStretch tokens. The states at the starts of chunks are recomputed,
-/// one stretch at a time.
+/// one stretch at a time. dS alone depends on no state: where nothing else is asked for there is no forward
+/// pass.
 namespace fla::recurrence {
 namespace {
 
@@ -129,7 +130,15 @@ class ChunkGradients : Chunk<rule> {
     go_through_pairs();
   }
 
+  /// dS' becomes dS.
+  void take_state_back() const {
+    this->decay_keys();
+    find_value_gradients<Wanted::state>();
+    go_through_state<Wanted::state>();
+  }
+
  private:
+  enum class Wanted { all, state };
   using Base = Chunk<rule>;
   using Base::block_, Base::count_, Base::first_, Base::K_, Base::kDelta, Base::m_, Base::V_;
   using Base::decay, Base::k, Base::q;
@@ -154,7 +163,8 @@ class ChunkGradients : Chunk<rule> {
     }
   }
 
-  /// dV, the first part of dbeta, dM and dA.
+  /// dV; the first part of dbeta, dM and dA.
+  template <Wanted wanted = Wanted::all>
   void find_value_gradients() const {
     for (std::int64_t i = 0; i < count_; ++i) {
       float* dU = d_.dU + i * V_;
@@ -171,25 +181,32 @@ class ChunkGradients : Chunk<rule> {
         std::fill_n(dY, V_, 0.0f);
         for (std::int64_t later = i; later < count_; ++later)
           add_scaled(V_, m_.A[(first_ + later) * kChunk + i], d_.dU + later * V_, dY);
-        for (std::int64_t j = 0; j < i; ++j) d_.dA[i * kChunk + j] = -dot(V_, dY, U(j));
-        d_.dbeta[first_ + i] = dot(V_, dY, d_.Z + i * V_);
+        if constexpr (wanted == Wanted::all) {
+          for (std::int64_t j = 0; j < i; ++j) d_.dA[i * kChunk + j] = -dot(V_, dY, U(j));
+          d_.dbeta[first_ + i] = dot(V_, dY, d_.Z + i * V_);
+        }
         for (std::int64_t j = 0; j < V_; ++j) dY[j] *= block_.beta[first_ + i];
       }
-      for (std::int64_t j = 0; j <= i; ++j) d_.dM[i * kChunk + j] = dot(V_, E(i), U(j));
+      if constexpr (wanted == Wanted::all) {
+        for (std::int64_t j = 0; j <= i; ++j) d_.dM[i * kChunk + j] = dot(V_, E(i), U(j));
+      }
     }
   }
 
   /// dQd, dKd and dKr; dS. The row is that of diag(D(end, start)).
+  template <Wanted wanted = Wanted::all>
   void go_through_state() const {
     for (std::int64_t c = 0; c < K_; ++c) {
-      const float* S = this->head_.state() + c * V_;
       float* dS = d_.dS + c * V_;
-      for (std::int64_t i = 0; i < count_; ++i) {
-        d_.dQd[i * K_ + c] = dot(V_, E(i), S);
-        if constexpr (kDelta) d_.dKd[i * K_ + c] = -dot(V_, dv(i), S);
-        d_.dKr[i * K_ + c] = dot(V_, U(i), dS);
+      if constexpr (wanted == Wanted::all) {
+        const float* S = this->head_.state() + c * V_;
+        for (std::int64_t i = 0; i < count_; ++i) {
+          d_.dQd[i * K_ + c] = dot(V_, E(i), S);
+          if constexpr (kDelta) d_.dKd[i * K_ + c] = -dot(V_, dv(i), S);
+          d_.dKr[i * K_ + c] = dot(V_, U(i), dS);
+        }
+        d_.row[c] = dot(V_, S, dS) * m_.decay[c];
       }
-      d_.row[c] = dot(V_, S, dS) * m_.decay[c];
       for (std::int64_t j = 0; j < V_; ++j) dS[j] *= m_.decay[c];
       for (std::int64_t i = 0; i < count_; ++i) {
         add_scaled(V_, m_.Qd[i * K_ + c], E(i), dS);
@@ -282,6 +299,20 @@ class TokenGradients {
       go_back_over(first_ + i, d_.tokens + i * size, d_.tokens + (i + 1) * size);
   }
 
+  void take_state_back() const {
+    for (std::int64_t t = first_ + count_ - 1; t >= first_; --t) {
+      const std::int64_t at = t * K_;
+      add_outer(K_, V_, block_.q + at, d_.E + t * V_, d_.dS);
+      std::fill_n(d_.dU, V_, 0.0f);
+      add_product(K_, V_, block_.b + at, d_.dS, d_.dU);
+      for (std::int64_t c = 0; c < K_; ++c) {
+        const float decay = std::exp(block_.g[at + c]);
+        for (std::int64_t j = 0; j < V_; ++j) d_.dS[c * V_ + j] *= decay;
+      }
+      add_outer(K_, V_, block_.a + at, d_.dU, d_.dS);
+    }
+  }
+
  private:
   void step(std::int64_t i) const {
     const std::int64_t at = (first_ + i) * K_;
@@ -348,6 +379,7 @@ class HeadGradients {
 
   /// `kept` is room for a state, and the keys' sum before it, every kStretch tokens.
   void run(std::int64_t sequence, float* kept) const {
+    if (wants_state_alone(call_)) return take_state_back(sequence);
     const std::int64_t size = K_ * V_ + K_, tokens = head_.tokens();
     head_.load_state();
     for (std::int64_t begin = 0; begin < tokens; begin += kStretch) {
@@ -369,7 +401,32 @@ class HeadGradients {
     if (call_.dinitial_state.data) head_.store_state(call_.dinitial_state, sequence, d_.dS);
   }
 
+  /// Whether the gradient of initial_state is all that is asked for. Divisors are made from the first token
+  /// on.
+  static bool wants_state_alone(const BackwardCall& call) {
+    for (const common::Rows* rows :
+         {&call.dq, &call.dk, &call.dv, &call.dg, &call.dbeta, &call.da, &call.db}) {
+      if (rows->data) return false;
+    }
+    for (const common::Parameters* sum : {&call.dg_gamma, &call.dA_log, &call.ddt_bias}) {
+      if (sum->data) return false;
+    }
+    return call.dinitial_state.data && !call.call.normalize;
+  }
+
  private:
+  void take_state_back(std::int64_t sequence) const {
+    head_.load_state(call_.dht, sequence, d_.dS);
+    for (std::int64_t begin = (head_.tokens() - 1) / Head::kBlock * Head::kBlock;
+         begin >= 0 && head_.tokens() > 0; begin -= Head::kBlock) {
+      const Head::Block block = prepare(begin);
+      load_upstream(block);
+      for (std::int64_t first = (block.count - 1) / kChunk * kChunk; first >= 0; first -= kChunk)
+        chunk(block, first).take_state_back();
+    }
+    head_.store_state(call_.dinitial_state, sequence, d_.dS);
+  }
+
   Head::Block prepare(std::int64_t begin) const {
     if constexpr (rule == Rule::low_rank) {
       return head_.load_block(begin);
@@ -572,8 +629,9 @@ void run(const BackwardCall& back) {
     const std::int64_t sequence = task / H;
     const Sequence range = sequence_of(call, sequence);
     const std::int64_t tokens = range.end - range.begin;
-    const auto states = static_cast<std::size_t>((tokens + kStretch - 1) / kStretch * (K * call.V + K));
-    const auto rows = static_cast<std::size_t>(call.group > 1 ? tokens * K : 0);
+    const std::int64_t kept_tokens = HeadGradients<rule>::wants_state_alone(back) ? 0 : tokens;
+    const auto states = static_cast<std::size_t>((kept_tokens + kStretch - 1) / kStretch * (K * call.V + K));
+    const auto rows = static_cast<std::size_t>(call.group > 1 ? kept_tokens * K : 0);
     const HeldScratch memory(Head::floats(call) + HeadGradients<rule>::floats(call) + states + 4 * rows);
     float* const own = memory.data() + Head::floats(call);
     float* const kept = own + HeadGradients<rule>::floats(call);

@@ -10,8 +10,10 @@ void run_chunks(const Head& head, float* scratch) {
   const ChunkMemory memory(scratch, head.call().K, head.call().V);
   for (std::int64_t begin = 0; begin < head.tokens();) {
     const Head::Block block = prepare_block<rule>(head, memory, begin);
-    for (std::int64_t first = 0; first < block.count; first += kChunk)
-      Chunk<rule>(head, block, memory, first).advance();
+    for (std::int64_t first = 0; first < block.count; first += kChunk) {
+      const Chunk<rule> chunk(head, block, memory, first);
+      head.has_outputs() ? chunk.advance() : chunk.advance_state();
+    }
     begin += block.count;
     head.store_checkpoint(begin);
   }

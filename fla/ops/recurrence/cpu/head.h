@@ -61,6 +61,8 @@ class Head {
   void store_checkpoint(std::int64_t tokens) const { store_checkpoint(extras_.checkpoints, tokens, S_); }
   void store_checkpoint(const Checkpoints& checkpoints, std::int64_t tokens, const float* from) const;
 
+  /// Whether the call wants outputs, or states alone.
+  bool has_outputs() const { return call_.o.data != nullptr; }
   /// Token i of a block; `row` may be changed.
   void store_output(const Block& block, std::int64_t i, float* row) const;
 

@@ -4,8 +4,8 @@
 #include "fla/ops/recurrence/replay_call.h"
 
 /// The original CPU kernels: every call that validates, of every op, in parallel over sequences and value
-/// heads. They throw what a stage throws (fla/ops/common/stages.h); a state that is updated in place is then
-/// as it was.
+/// heads. A call without o leaves states alone. They throw what a stage throws (fla/ops/common/stages.h); a
+/// state that is updated in place is then as it was.
 namespace fla::recurrence {
 
 /// Chunks of 16 tokens. One with a checkpoint inside ends there.

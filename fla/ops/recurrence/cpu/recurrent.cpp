@@ -17,7 +17,7 @@ void run_tokens(const Head& head, float* memory) {
       Token token{block.q + t * K, block.k + t * K, block.v + t * V, block.g + t * K, block.beta[t]};
       if constexpr (rule == Rule::low_rank) token.a = block.a + t * K, token.b = block.b + t * K;
       recurrent_step<rule>(K, V, token, call.scale, head.state(), u, o);
-      head.store_output(block, t, o);
+      if (head.has_outputs()) head.store_output(block, t, o);
     }
     begin += block.count;
     head.store_checkpoint(begin);

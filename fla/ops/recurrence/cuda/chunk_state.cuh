@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int v = first_value + 4 * p + i;
-        if (v < call.V) store(call.o.data, call.o.dtype, token_offset(call.o, t, v), 0);
+        if (v < call.V && call.o.data) store(call.o.data, call.o.dtype, token_offset(call.o, t, v), 0);
       }
     }
     return;
@@ -504,7 +504,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
           if (pairs) *reinterpret_cast<Pair*>(at) = pair;
         }
       };
-      if (has_mine) with_type(call.o.dtype, store_outputs);
+      if (has_mine && call.o.data) with_type(call.o.dtype, store_outputs);
     }
     __pipeline_wait_prior(0);
     __syncthreads();  // the rest is done with, the next K~ and Q~ have come

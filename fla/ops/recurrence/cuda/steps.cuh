@@ -164,13 +164,13 @@ __device__ StepAdded advance(StepTiles<KP, rule>& tiles, const StepPlace& place,
   return added;
 }
 
-/// Stores the outputs of the tiles' tokens; zeros of a sequence that is skipped.
+/// Stores the outputs of the tiles' tokens where the call has outputs; zeros of a sequence that is skipped.
 template <int KP, Rule rule>
 __device__ void store_outputs(const RecurrenceCall& call, const StepPlace& place, const TokenRange& range,
                               bool skip, const StepTiles<KP, rule>& tiles) {
   const bool normalize = rule == Rule::additive && call.normalize;
   const Rows& o = call.o;
-  for (int i = threadIdx.x; i < range.count * kStepValues; i += kThreads) {
+  for (int i = threadIdx.x; o.data && i < range.count * kStepValues; i += kThreads) {
     const int t = i / kStepValues, value = place.first_value + i % kStepValues;
     if (value >= call.V) continue;
     float x = skip ? 0 : tiles.o[t][i % kStepValues];

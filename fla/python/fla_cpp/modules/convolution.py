@@ -57,11 +57,17 @@ def causal_conv1d(
     """o and the final state, [N D W], or None where it is not asked for. x is [B T D], or [B T …] with D numbers a token;
     weight [D W], initial_state [N D W]. `backend`, `chunk_indices` and what else there is change nothing."""
     use_silu = _use_silu("causal_conv1d", activation)
-    _expect_none("causal_conv1d", residual=residual, cp_context=cp_context)
+    _expect_none("causal_conv1d", residual=residual)
     if weight is None:
         refuse("causal_conv1d", "weight", "a tensor of shape [D, W]", None)
     starts = cu_seqlens_cpu if cu_seqlens is None else cu_seqlens
     flat, W = x.flatten(2), weight.shape[-1]
+    if cp_context is not None:  # of fla_cpp.ops.cp.build_cp_context: the call is one over ranks
+        _expect_none("causal_conv1d", initial_state=initial_state, cu_seqlens=starts, output_final_state=output_final_state or None)
+        from fla_cpp.ops.cp import conv_states
+
+        states, starts = conv_states(cp_context, flat, W), cp_context.cu_seqlens
+        initial_state = torch.nn.functional.pad(states, (1, 0))
     final = None
     if output_final_state:
         sequences = x.shape[0] if starts is None else len(starts) - 1

@@ -1,0 +1,174 @@
+#include "fla/distributed/mpi.h"
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fla/core/errors.h"
+
+namespace fla::distributed {
+namespace {
+
+std::string words_of(int error) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(error, text.data(), &length) != MPI_SUCCESS) return "error " + std::to_string(error);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+/// A communicator of our own, with errors that are returned.
+class Communicator {
+ public:
+  explicit Communicator(MPI_Comm from) {
+    if (const int error = MPI_Comm_dup(from, &handle_); error != MPI_SUCCESS)
+      throw BackendError("MPI_Comm_dup: " + words_of(error), BackendError::Wrote::nothing);
+    MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN);
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  ~Communicator() {
+    int finalized = 0;
+    if (MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0 && !abandoned_) MPI_Comm_free(&handle_);
+  }
+
+  MPI_Comm handle() const { return handle_; }
+  /// Something may still be under way in it.
+  void abandon() { abandoned_ = true; }
+
+ private:
+  MPI_Comm handle_ = MPI_COMM_NULL;
+  bool abandoned_ = false;
+};
+
+/// What MPI may still read and write after a time limit. Never freed.
+struct Exchange {
+  std::vector<float> mine, all;
+  std::vector<int> counts, starts;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(MPI_Comm from, const MpiOptions& options) : options_(options), blocks_(from), notices_(from) {
+    MPI_Comm_rank(blocks_.handle(), &rank_);
+    MPI_Comm_size(blocks_.handle(), &ranks_);
+  }
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+
+  std::vector<float> all_gather(std::vector<float> mine, std::span<const std::int64_t> counts) override {
+    if (!failed_.empty()) throw BackendError(failed_, BackendError::Wrote::nothing);
+    auto exchange = std::make_unique<Exchange>();
+    exchange->mine = std::move(mine);
+    std::int64_t total = 0;
+    for (const std::int64_t count : counts) {
+      exchange->counts.push_back(static_cast<int>(count));
+      exchange->starts.push_back(static_cast<int>(total));
+      total += count;
+    }
+    if (total > std::numeric_limits<int>::max())
+      fail("expected at most 2^31 - 1 floats from all ranks, got " + std::to_string(total));
+    exchange->all.resize(static_cast<std::size_t>(total));
+    check("MPI_Iallgatherv",
+          MPI_Iallgatherv(exchange->mine.data(), static_cast<int>(exchange->mine.size()), MPI_FLOAT,
+                          exchange->all.data(), exchange->counts.data(), exchange->starts.data(), MPI_FLOAT,
+                          blocks_.handle(), &exchange->request));
+    bool done = false;
+    try {
+      done = wait([&] { return test("MPI_Iallgatherv", exchange->request); });
+    } catch (...) {
+      blocks_.abandon();
+      exchange.release();  // NOLINT(bugprone-unused-return-value): MPI has it for good
+      throw;
+    }
+    if (done) return std::move(exchange->all);
+    blocks_.abandon();
+    exchange.release();  // NOLINT(bugprone-unused-return-value): MPI has it for good
+    fail(missing_ranks());
+  }
+
+ private:
+  /// Calls until it says yes; no: the time is over.
+  template <class Done>
+  bool wait(Done&& done) const {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    for (int turn = 0; !done(); ++turn) {
+      if (Clock::now() - begin > options_.time_limit) return false;
+      if (turn < 1000) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
+    return true;
+  }
+
+  bool test(const char* what, MPI_Request& request) {
+    int flag = 0;
+    check(what, MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    return flag != 0;
+  }
+
+  /// Ranks whose time is over tell each other so. Those that say nothing are missing.
+  std::string missing_ranks() {
+    notices_.abandon();
+    const auto others = static_cast<std::size_t>(ranks_);
+    auto* const said = new std::vector<char>(others + 1);  // for good, like their requests
+    std::vector<MPI_Request> heard(others, MPI_REQUEST_NULL);
+    for (int other = 0; other < ranks_; ++other) {
+      if (other == rank_) continue;
+      MPI_Request sent = MPI_REQUEST_NULL;
+      const auto at = static_cast<std::size_t>(other);
+      check("MPI_Irecv", MPI_Irecv(&(*said)[at], 1, MPI_CHAR, other, 0, notices_.handle(), &heard[at]));
+      check("MPI_Isend", MPI_Isend(&said->back(), 1, MPI_CHAR, other, 0, notices_.handle(), &sent));
+      // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): nobody waits for it
+      check("MPI_Request_free", MPI_Request_free(&sent));
+    }
+    (void)wait([&] {
+      bool all = true;
+      for (MPI_Request& request : heard) {
+        if (request != MPI_REQUEST_NULL) all = test("MPI_Irecv", request) && all;
+      }
+      return all;
+    });
+    std::string missing;
+    int count = 0;
+    for (int other = 0; other < ranks_; ++other) {
+      if (heard[static_cast<std::size_t>(other)] == MPI_REQUEST_NULL) continue;
+      missing += (missing.empty() ? "" : ", ") + std::to_string(other);
+      ++count;
+    }
+    const std::string limit = std::to_string(options_.time_limit.count()) + " s";
+    if (missing.empty()) return "the exchange took more than " + limit;
+    return (count == 1 ? "rank " : "ranks ") + missing + " did not come to the exchange within " + limit;
+  }
+
+  void check(const char* what, int error) {
+    if (error != MPI_SUCCESS) fail(std::string(what) + ": " + words_of(error));
+  }
+
+  [[noreturn]] void fail(const std::string& why) {
+    failed_ = "fla::distributed on rank " + std::to_string(rank_) + ": " + why;
+    throw BackendError(failed_, BackendError::Wrote::nothing);
+  }
+
+  MpiOptions options_;
+  Communicator blocks_, notices_;
+  int rank_ = 0, ranks_ = 1;
+  std::string failed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(MPI_Comm communicator, const MpiOptions& options) {
+  return std::make_unique<MpiTransport>(communicator, options);
+}
+
+}  // namespace fla::distributed

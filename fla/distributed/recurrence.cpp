@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <array>
+
+#include "fla/core/copy_arguments.h"
+#include "fla/core/device_memory.h"
+#include "fla/core/errors.h"
+#include "fla/distributed/ops.h"
+#include "fla/distributed/states.h"
+
+namespace fla::distributed {
+namespace {
+
+/// A summary as a block of floats: R, then P.
+struct Block {
+  std::int64_t HV, K, V;
+  bool diagonal, v_first;
+
+  template <class Args>
+  explicit Block(const Args& args)
+      : HV(args.v.size(2)),
+        K(args.q.size(3)),
+        V(args.v.size(3)),
+        diagonal(Args::kOp.rule == Rule::additive),
+        v_first(args.state_v_first) {}
+
+  std::array<std::int64_t, 3> state_shape() const { return {HV, v_first ? V : K, v_first ? K : V}; }
+  std::int64_t R_size() const { return HV * K * V; }
+  std::int64_t size() const { return R_size() + HV * K * (diagonal ? 1 : K); }
+
+  /// As a function returns them, with an axis of one sequence, or as merge takes them, with one of one
+  /// summary before it.
+  TensorView R(const float* data, std::size_t ones) const {
+    const auto [heads, rows, columns] = state_shape();
+    const std::array<std::int64_t, 5> shape{1, 1, heads, rows, columns};
+    return {data, DType::f32, std::span(shape).subspan(2 - ones)};
+  }
+  TensorView P(const float* data, std::size_t ones) const {
+    const std::array<std::int64_t, 5> shape{1, 1, HV, K, K};
+    return {data + R_size(), DType::f32, std::span(shape).first(diagonal ? 4 : 5).subspan(2 - ones)};
+  }
+};
+
+void check_state(std::string_view op, std::string_view argument, const TensorView& state) {
+  if (!state.defined() || state.dtype() == DType::f32) return;
+  throw InvalidArgument(argument, "expected dtype f32, got " + std::string(name_of(state.dtype())), op);
+}
+
+/// The call with the sequences that this rank has. Everything that may be wrong with it is found here, before
+/// ranks wait for each other.
+template <class Args>
+Args over_pieces(const Context& context, Args args) {
+  const std::string_view op = Args::kOp.name;
+  check_absent(op, "cu_seqlens", args.cu_seqlens);
+  if constexpr (requires { args.state_indices; }) check_absent(op, "state_indices", args.state_indices);
+  check_tokens(context, op, "q", args.q);
+  check_state(op, "initial_state", args.initial_state);
+  if constexpr (requires { args.dht; }) check_state(op, "dht", args.dht);
+  args.cu_seqlens = context.cu_seqlens();
+  validate_arguments(args);
+  validate_arguments(arguments_like<typename Args::Forward::Summary>(args));
+  return args;
+}
+
+/// The tokens of one piece of a summary call, without the states of the call.
+template <class Summary>
+Summary piece_of(Summary args, const Piece& piece) {
+  args.cu_seqlens = args.initial_state = args.dht = {};
+  for (const Argument& argument : Summary::arguments()) {
+    if (!argument.is_tensor() || !argument.tensor(&args).defined()) continue;
+    const ShapeRule& rule = argument.shape.first;
+    if (rule.rank < 2 || rule.dims[1].axis != Axis::T) continue;
+    TensorView& tensor = argument.tensor(&args);
+    tensor = tensor.slice(1, piece.first, piece.count());
+  }
+  return args;
+}
+
+TensorView state_of(const TensorView& states, std::size_t piece) {
+  return states.slice(0, static_cast<std::int64_t>(piece), 1);
+}
+
+void store(const RecurrenceSummary& summary, const Block& block, std::span<float> to, Stream stream) {
+  copy(summary.R, block.R(to.data(), 1), stream);
+  if (summary.P.defined()) copy(summary.P, block.P(to.data(), 1), stream);  // else it meets zeros alone
+}
+
+/// state = P state + R
+void apply(const Block& block, std::span<const float> summary, const TensorView& state, bool v_first,
+           Stream stream) {
+  const TensorView R = block.R(summary.data(), 2), P = block.P(summary.data(), 2);
+  const MergeArgs on_host{.R = R,
+                          .P = P,
+                          .initial_state = state,
+                          .state_v_first = v_first,
+                          .final_state = state,
+                          .stream = stream};
+  if (state.device().is_cpu()) {
+    (void)merge(on_host);
+    return;
+  }
+  const Tensor device_R = copy_to(R, state.device(), stream), device_P = copy_to(P, state.device(), stream);
+  MergeArgs args = on_host;
+  args.R = device_R, args.P = device_P;
+  (void)merge(args);
+}
+
+template <class Args>
+Result chunk(Context& context, const Args& given, RecurrenceSummary (*summary)(const typename Args::Summary&),
+             RecurrenceResult (*run)(const Args&)) {
+  Args args = over_pieces(context, given);
+  const Block block(args);
+  const std::span<const Piece> pieces = context.pieces();
+  const auto inputs = arguments_like<typename Args::Summary>(args);
+  const auto summaries = context.exchange(block.size(), goes_out, [&](std::size_t i, std::span<float> to) {
+    auto own = piece_of(inputs, pieces[i]);
+    if (pieces[i].begins && args.initial_state.defined()) own.initial_state = state_of(args.initial_state, i);
+    own.output_P = !pieces[i].begins;
+    store(summary(own), block, to, args.stream);
+  });
+
+  Tensor states;
+  if (args.initial_state.defined() || std::ranges::any_of(pieces, comes_in)) {
+    states = zero_states(context, block.state_shape(), args.q.device(), args.stream);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const TensorView state = state_of(states, i);
+      if (pieces[i].begins) {
+        if (args.initial_state.defined()) copy_state(state_of(args.initial_state, i), state, args.stream);
+        continue;
+      }
+      const Neighbours of = neighbours_of(context, pieces[i]);
+      for (std::size_t before = of.first; before < of.own; ++before)
+        apply(block, summaries[before], state, args.state_v_first, args.stream);
+    }
+    args.initial_state = states;
+  }
+  RecurrenceResult result = run(args);
+  return {result.o, result.final_state, states};
+}
+
+template <class Args>
+RecurrenceGradients backward(Context& context, const typename Args::Backward& given,
+                             RecurrenceSummary (*summary)(const typename Args::Summary&),
+                             RecurrenceGradients (*run)(const typename Args::Backward&)) {
+  typename Args::Backward args = over_pieces(context, given);
+  const Block block(args);
+  const std::span<const Piece> pieces = context.pieces();
+  const auto inputs = arguments_like<typename Args::Summary>(args);
+  const auto summaries = context.exchange(block.size(), comes_in, [&](std::size_t i, std::span<float> to) {
+    auto own = piece_of(inputs, pieces[i]);
+    if (pieces[i].ends && args.dht.defined()) own.dht = state_of(args.dht, i);
+    own.output_P = !pieces[i].ends;
+    store(summary(own), block, to, args.stream);
+  });
+
+  Tensor states;
+  if (args.dht.defined() || std::ranges::any_of(pieces, goes_out)) {
+    states = zero_states(context, block.state_shape(), args.q.device(), args.stream);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const TensorView state = state_of(states, i);
+      if (pieces[i].ends) {
+        if (args.dht.defined()) copy_state(state_of(args.dht, i), state, args.stream);
+        continue;
+      }
+      const Neighbours of = neighbours_of(context, pieces[i]);
+      for (std::size_t behind = of.end - 1; behind > of.own; --behind)
+        apply(block, summaries[behind], state, args.state_v_first, args.stream);
+    }
+    args.dht = states;
+  }
+  return run(args);
+}
+
+}  // namespace
+
+#define FLA_OP(NAME, ARGS)                                                                     \
+  Result chunk_##NAME(Context& context, const ARGS& args) {                                    \
+    return chunk<ARGS>(context, args, &fla::NAME##_summary, &fla::chunk_##NAME);               \
+  }                                                                                            \
+  RecurrenceGradients chunk_##NAME##_backward(Context& context, const ARGS::Backward& args) {  \
+    return backward<ARGS>(context, args, &fla::NAME##_summary, &fla::chunk_##NAME##_backward); \
+  }
+FLA_RECURRENCE_OPS(FLA_OP)
+#undef FLA_OP
+
+}  // namespace fla::distributed
