@@ -121,7 +121,7 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
     barrier(Barrier::combine, Combine::threads);
     if (step > 1)  // nobody reads the P of the step before any more
       load(step - 1 + static_cast<std::int32_t>(Combine::stages),
-           (turn.at + Combine::stages - 1) % Combine::stages);
+           (turn.at() + Combine::stages - 1) % Combine::stages);
 
     std::int32_t gauge = 0;  // as in range.cuh, of all 16 rows
     if (const std::uint32_t most = largest_of(load_u32x4(mosts));
@@ -141,10 +141,10 @@ FLA_DEVICE void combine(const Params& p, Smem smem) {
       barrier(Barrier::combine, Combine::threads);
     }
 
-    mbar_wait(smem + Combine::full + 8 * turn.at, turn.phase, patience);
+    mbar_wait(smem + Combine::full + 8 * turn.at(), turn.phase(), patience);
     warp_sync();
     float high[4][4] = {}, low[4][4] = {};
-    const Smem b = fragment_b(smem + turn.at * Combine::stage, 32 * warp, lane);
+    const Smem b = fragment_b(smem + turn.at() * Combine::stage, 32 * warp, lane);
 #pragma unroll
     for (std::uint32_t kk = 0; kk < 8; ++kk) {
       const U4 x = load_u32x4(a + kk * Combine::step + 16 * lane),

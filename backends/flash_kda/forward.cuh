@@ -7,8 +7,8 @@
 /// both roles at once, packets pass through L2; with one role after the other, through memory.
 ///
 ///   registers of the five warpgroups, of 480 that were given at launch:
-///   prep 112 + 112 + 112 + 112 + 24; state 32 + 200 + 200 + 24 + 24, or, where the rule is additive,
-///   32 + 192 + 192 + 32 + 32
+///   prep 112 + 112 + 112 + 112 + 32 or, with raw pairs, 104 + 104 + 112 + 112 + 48; state 32 + 200 + 200 +
+///   24 + 24 or, where the rule is additive, 32 + 192 + 192 + 32 + 32
 namespace fla::flash_kda {
 
 inline constexpr std::uint32_t kThreads = 2 * Prep::threads + 128;
@@ -44,6 +44,10 @@ FLA_DEVICE std::uint32_t role_of(Smem smem) { return load_u32(smem + kRoleAt); }
 template <Half16 type, GateKind kind, Rule rule>
 FLA_DEVICE void forward(const Params& p, Smem smem) {
   using State = Stages<rule>;
+  // Which warpgroup's spare warps store O. It makes no difference to the time, but ptxas finds registers for
+  // the products of one kernel with the one and of another with the other.
+  constexpr bool stores_beside_loads =
+      rule == Rule::additive || kind == GateKind::token || type == Half16::f16;
   const std::uint32_t tid = thread(), warp = uniform(tid >> 5), wg = warp >> 2;
   let_next_kernel_come();
   if (tid == 32) {  // while a role is taken, whichever it is
@@ -79,9 +83,17 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
         state_chain<type, kind, rule>(p, smem, uniform(role_of(smem)), wg - 1, warp & 3, tid & 31);
     } else if (wg == 0) {
       registers_down<32>();
-      if ((tid & 31) == 0) {
-        // As a number of its own, `warp` would go through memory in the additive kernels.
-        const std::uint32_t own = rule == Rule::delta ? warp : tid >> 5;
+      // As a number of its own, `warp` would go through memory in the additive kernels.
+      const std::uint32_t own = rule == Rule::delta ? warp : tid >> 5;
+      if constexpr (stores_beside_loads) {
+        const std::int32_t role = uniform(role_of(smem));
+        if ((tid & 31) == 0) {
+          if (own == 0) state_loads_first<rule>(p, smem, role);
+          if (own == 3) state_loads_rest<rule>(p, smem, role);
+        }
+        if (own == 1 && has_half(p, role, 0)) state_stores<rule, 0>(p, smem, role, tid & 31);
+        if (own == 2 && has_half(p, role, 1)) state_stores<rule, 1>(p, smem, role, tid & 31);
+      } else if ((tid & 31) == 0) {
         if (own == 0) state_loads_first<rule>(p, smem, role_of(smem));
         if (own == 3) state_loads_rest<rule>(p, smem, role_of(smem));
         if (own == 1 && p.schedule.ready) state_looks<rule>(p, smem, role_of(smem));
@@ -89,10 +101,18 @@ FLA_DEVICE void forward(const Params& p, Smem smem) {
       }
     } else {
       registers_down<rule == Rule::delta ? 24 : 32>();
-      const std::int32_t role = uniform(role_of(smem));
-      if (warp == 12 && has_half(p, role, 0)) state_stores<rule, 0>(p, smem, role, tid & 31);
-      if (warp == 13 && has_half(p, role, 1)) state_stores<rule, 1>(p, smem, role, tid & 31);
-      if (warp == 14 && (tid & 31) == 0 && p.last_by_tma) state_leaves<rule>(p, smem, role);
+      if constexpr (stores_beside_loads) {
+        if ((tid & 31) == 0) {
+          if (warp == 12 && p.schedule.ready) state_looks<rule>(p, smem, role_of(smem));
+          if (warp == 13 && p.schedule.taken) state_tells<rule>(p, smem, role_of(smem));
+          if (warp == 14 && p.last_by_tma) state_leaves<rule>(p, smem, role_of(smem));
+        }
+      } else {
+        const std::int32_t role = uniform(role_of(smem));
+        if (warp == 12 && has_half(p, role, 0)) state_stores<rule, 0>(p, smem, role, tid & 31);
+        if (warp == 13 && has_half(p, role, 1)) state_stores<rule, 1>(p, smem, role, tid & 31);
+        if (warp == 14 && (tid & 31) == 0 && p.last_by_tma) state_leaves<rule>(p, smem, role);
+      }
     }
   } else {
     prep<type, kind, rule>(p, smem, tid, uniform(role_of(smem)) - p.state_blocks, blocks() - p.state_blocks);

@@ -47,21 +47,26 @@ FLA_DEVICE float log2_of_one_plus(float e) {
   return fma_of(y, e, 1.44269478f);
 }
 
+/// Its logarithm, base 2.
 template <Gate gate>
-FLA_DEVICE float decay_of(float x, float slope, float rate, float offset) {
-  if constexpr (gate == Gate::given) return ex2(x * slope);
+FLA_DEVICE float log_decay_of(float x, float slope, float rate, float offset) {
+  if constexpr (gate == Gate::given) return x * slope;
   const float z = fma_of(x, slope, offset);
   if constexpr (gate == Gate::bounded)  // lb log2(e) sigmoid(rate (x + bias)) = 1 / (r + r 2^-z)
-    return ex2(rcp(fma_of(ex2(z), rate, rate)));
+    return rcp(fma_of(ex2(z), rate, rate));
   const float e = ex2(z < 0.0f ? z : -z);  // log2(e) softplus(x + bias) = max(z, 0) + log2(1 + 2^-|z|)
-  return ex2(rate * fma_of(e, log2_of_one_plus(e), z > 0.0f ? z : 0.0f));
+  return rate * fma_of(e, log2_of_one_plus(e), z > 0.0f ? z : 0.0f);
 }
-/// The decay of a gate that has one number per token.
-FLA_DEVICE float decay_of(Gate gate, const Gates& gates, float x) {
+template <Gate gate>
+FLA_DEVICE float decay_of(float x, float slope, float rate, float offset) {
+  return ex2(log_decay_of<gate>(x, slope, rate, offset));
+}
+/// Of a gate that has one number per token.
+FLA_DEVICE float log_decay_of(Gate gate, const Gates& gates, float x) {
   const float offset = gates.offset.x;
-  if (gate == Gate::bounded) return decay_of<Gate::bounded>(x, gates.slope, gates.rate, offset);
-  if (gate == Gate::softplus) return decay_of<Gate::softplus>(x, gates.slope, gates.rate, offset);
-  return decay_of<Gate::given>(x, gates.slope, gates.rate, offset);
+  if (gate == Gate::bounded) return log_decay_of<Gate::bounded>(x, gates.slope, gates.rate, offset);
+  if (gate == Gate::softplus) return log_decay_of<Gate::softplus>(x, gates.slope, gates.rate, offset);
+  return log_decay_of<Gate::given>(x, gates.slope, gates.rate, offset);
 }
 
 /// Raw values of tokens first to last - 1 to decays, in their place; between tokens meanwhile(j), for other

@@ -28,9 +28,10 @@ struct Costs {
   double launch = 1.5;         ///< of one more kernel
   double traffic = 0.0217;     ///< of one packet with V and O through memory, all SMs at it
 };
-inline Costs costs_of(Rule rule) {
-  if (rule == Rule::delta) return {};
-  return {.prep = 2.7,
+inline Costs costs_of(const RecurrenceCall& call) {
+  const bool by_channel = call.gate_kind == GateKind::channel;
+  if (call.rule == Rule::delta) return {.prep = by_channel ? 3.5 : 3.05};
+  return {.prep = by_channel ? 2.4 : 2.1,
           .prep_alone = 3.3,
           .state = 1.05,
           .state_beside = 1.12,
@@ -91,7 +92,7 @@ inline constexpr std::int32_t kWorthALook = 8;
 inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(350 / streams, 5, 32); }
 
 inline Route cheapest_route(const RecurrenceCall& call, int processors, bool deterministic) {
-  const Costs costs = costs_of(call.rule);
+  const Costs costs = costs_of(call);
   const std::int32_t items = items_of(call);
   if (items == 0) return {};
   const double chunks =

@@ -151,8 +151,9 @@ FLA_DEVICE void part_loads(const Params& p, const PartJob& job, Smem smem) {
   std::int32_t c = job.segment.first, loads = 0;
   const auto load_next = [&] {
     if (loads++ >= std::int32_t(Part::stages))
-      mbar_wait(smem + Part::empty + 8 * turn.at, turn.phase ^ 1, patience);
-    part_load<rule>(p, job, c++, job.values, smem + turn.at * Part::stage, smem + Part::full + 8 * turn.at);
+      mbar_wait(smem + Part::empty + 8 * turn.at(), turn.phase() ^ 1, patience);
+    part_load<rule>(p, job, c++, job.values, smem + turn.at() * Part::stage,
+                    smem + Part::full + 8 * turn.at());
     turn.next();
   };
   while (c < job.unsure) load_next();
@@ -213,10 +214,10 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
   std::int32_t gauge = 0;  // range.cuh
   Turn<Part::stages> turn;
   std::int32_t looked = -1;  // the chunk that is where it was looked at
-  const auto stage_of = [&](std::int32_t c) { return c == looked ? look : smem + turn.at * Part::stage; };
+  const auto stage_of = [&](std::int32_t c) { return c == looked ? look : smem + turn.at() * Part::stage; };
   const auto leave = [&](std::int32_t c) {
     if (c == looked) return;
-    mbar_arrive(empty + 8 * turn.at);
+    mbar_arrive(empty + 8 * turn.at());
     turn.next();
   };
   // P begins as the identity, and stays near it; R of a segment from 1 on begins as zero.
@@ -235,7 +236,7 @@ FLA_DEVICE void part_chain(const Params& p, const PartJob& job, Smem smem, std::
       Held<float, 32> held_y;
       for (; c < last; ++c) {
         const Smem stage = stage_of(c);
-        if (c != looked) mbar_wait(full + 8 * turn.at, turn.phase, patience);
+        if (c != looked) mbar_wait(full + 8 * turn.at(), turn.phase(), patience);
         warp_sync();
         std::uint32_t a[32], v[16], ya[16];
         F2 gamma[16];

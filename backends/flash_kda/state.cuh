@@ -83,11 +83,12 @@ static_assert(Stages<Rule::delta>::bytes + 1024 <= 232448 && Stages<Rule::additi
 /// A place in a ring of mbarriers, and the phase it is in.
 template <std::uint32_t count>
 struct Turn {
-  std::uint32_t at = 0, phase = 0;
-  FLA_DEVICE void next() {
-    if (++at == count) at = 0, phase ^= 1;
-  }
-  FLA_DEVICE void skip(std::uint32_t places) { at = (at + places) % count; }
+  std::uint32_t both = 0;  ///< 2 place + phase: in one register
+  FLA_DEVICE std::uint32_t at() const { return both >> 1; }
+  FLA_DEVICE std::uint32_t phase() const { return both & 1; }
+  FLA_DEVICE void next() { both = both < 2 * (count - 1) ? both + 2 : (both & 1) ^ 1; }
+  /// Where phases do not matter.
+  FLA_DEVICE void skip(std::uint32_t places) { both = 2 * ((at() + places) % count); }
 };
 
 /// Heads of 64 channels are padded to 128 with zeros, which stay zeros: nothing is read or written for them.
@@ -333,8 +334,8 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t role)
   Turn<State::firsts> turn;
   std::int32_t number = 0;
   const auto open = [&](const U4& opening, auto&& load) {
-    const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
-    wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
+    const Smem full = smem + State::first_full + 8 * turn.at(), stage = smem + State::first * turn.at();
+    wait_for_stage(smem + State::first_empty + 8 * turn.at(), turn.phase(), patience);
     store(stage + State::opening, opening);
     load(stage, full);
     turn.next();
@@ -350,10 +351,10 @@ FLA_DEVICE void state_loads_first(const Params& p, Smem smem, std::int32_t role)
              mbar_arrive(full);
          });
     for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
-      const Smem full = smem + State::first_full + 8 * turn.at, stage = smem + State::first * turn.at;
+      const Smem full = smem + State::first_full + 8 * turn.at(), stage = smem + State::first * turn.at();
       const std::uint8_t* const packet =
           p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
-      wait_for_stage(smem + State::first_empty + 8 * turn.at, turn.phase, patience);
+      wait_for_stage(smem + State::first_empty + 8 * turn.at(), turn.phase(), patience);
       mbar_expect(full, ((rule == Rule::delta ? 4 : 2) + halves_of(p)) * kTile + Packet::tail);
       for (std::uint32_t h = 0; h < 2; ++h)
         if (has_half(p, role, h))
@@ -383,7 +384,7 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t role) 
   std::uint32_t before = 0;  // whether what went through the other stages before is a packet: a bit each
   static_assert(State::rests <= 3);
   const auto wait = [&](std::uint32_t packet) {
-    wait_for_stage(smem + State::rest_empty + 8 * turn.at, turn.phase, patience);
+    wait_for_stage(smem + State::rest_empty + 8 * turn.at(), turn.phase(), patience);
     store_release_shared(smem + State::read, number - (before & 1) - (before >> 1 & 1));
     before = (before << 1 | packet) & ((1u << (State::rests - 1)) - 1);
   };
@@ -392,15 +393,15 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t role) 
     for (std::uint32_t i = State::first_boxes; i < 4; ++i) {
       wait(0);
       if (ways_of(p, segment, slots) & Opening::comes)
-        state_comes(p, role, smem + State::rest_at + State::rest * turn.at,
-                    smem + State::rest_full + 8 * turn.at, i, i + 1, item, slots);
+        state_comes(p, role, smem + State::rest_at + State::rest * turn.at(),
+                    smem + State::rest_full + 8 * turn.at(), i, i + 1, item, slots);
       else
-        mbar_arrive(smem + State::rest_full + 8 * turn.at);
+        mbar_arrive(smem + State::rest_full + 8 * turn.at());
       turn.next();
     }
     for (std::int32_t c = segment.first; c < segment.last; ++c, ++number) {
-      const Smem full = smem + State::rest_full + 8 * turn.at,
-                 stage = smem + State::rest_at + State::rest * turn.at;
+      const Smem full = smem + State::rest_full + 8 * turn.at(),
+                 stage = smem + State::rest_at + State::rest * turn.at();
       const std::uint8_t* const packet =
           p.schedule.packets + packet_of(p.schedule, index, c, number) * Packet::bytes;
       wait(1);
@@ -415,7 +416,7 @@ FLA_DEVICE void state_loads_rest(const Params& p, Smem smem, std::int32_t role) 
   });
   for (std::uint32_t i = State::first_boxes; i < 4; ++i) {
     wait(0);
-    mbar_arrive(smem + State::rest_full + 8 * turn.at);
+    mbar_arrive(smem + State::rest_full + 8 * turn.at());
     turn.next();
   }
   store_release_shared(smem + State::read, State::all_read);
@@ -502,19 +503,19 @@ FLA_DEVICE void state_leaves(const Params& p, Smem smem, std::int32_t role) {
     first.skip(1 + segment.last - segment.first);
     rest.skip(State::rest_boxes + segment.last - segment.first);
     if (!(ways_of(p, segment, slots) & Opening::leaves)) return;
-    mbar_wait(smem + State::left + 8 * rest.at, phases >> rest.at & 1, patience);
-    phases ^= 1u << rest.at;
+    mbar_wait(smem + State::left + 8 * rest.at(), phases >> rest.at() & 1, patience);
+    phases ^= 1u << rest.at();
     fence_async_shared();
     Smem boxes[4];
-    State::boxes_at(smem, first.at, rest.at, boxes);
+    State::boxes_at(smem, first.at(), rest.at(), boxes);
     for_boxes_of(p, role, p.call.final_state, 0, 4, [&](std::uint32_t i, std::uint32_t r) {
       tma_store(&p.last_state, boxes[i] + r * kTile, 32 * i, 64 * r, item.head, slots.write);
     });
     bulk_commit();
     bulk_wait_read();
-    mbar_arrive(smem + State::first_empty + 8 * first.at, chains_of(p));
+    mbar_arrive(smem + State::first_empty + 8 * first.at(), chains_of(p));
     for (std::uint32_t i = 0; i < State::rest_boxes; ++i)
-      mbar_arrive(smem + State::rest_empty + 8 * ((rest.at + i) % State::rests), chains_of(p));
+      mbar_arrive(smem + State::rest_empty + 8 * ((rest.at() + i) % State::rests), chains_of(p));
   });
   bulk_wait();
 }
@@ -558,13 +559,13 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
     // The first state comes from where the last one goes.
     std::int32_t tokens, begin, end;
     {
-      const Smem stage = smem + State::first * first.at;
+      const Smem stage = smem + State::first * first.at();
       Smem boxes[4];
-      State::boxes_at(smem, first.at, rest.at, boxes);
-      mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+      State::boxes_at(smem, first.at(), rest.at(), boxes);
+      mbar_wait(smem + State::first_full + 8 * first.at(), first.phase(), patience);
       Turn<State::rests> opened = rest;
       for (std::uint32_t i = 0; i < State::rest_boxes; ++i, opened.next())
-        mbar_wait(smem + State::rest_full + 8 * opened.at, opened.phase, patience);
+        mbar_wait(smem + State::rest_full + 8 * opened.at(), opened.phase(), patience);
       warp_sync();
       U4 opening{};
       if (lane == 0) opening = load_u32x4(stage + State::opening);
@@ -579,11 +580,11 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
       if (before & Opening::leaves) boxes_store(p.call.final_state.key == 1, boxes, wg, w4, kept(lane), s);
       warp_sync();
       if (before & Opening::leaves) {
-        if (lane == 0) mbar_arrive(smem + State::left + 8 * rest.at);
+        if (lane == 0) mbar_arrive(smem + State::left + 8 * rest.at());
       } else {
-        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        mbar_arrive(smem + State::first_empty + 8 * first.at());
         for (std::uint32_t i = 0; i < State::rest_boxes; ++i)
-          mbar_arrive(smem + State::rest_empty + 8 * ((rest.at + i) % State::rests));
+          mbar_arrive(smem + State::rest_empty + 8 * ((rest.at() + i) % State::rests));
       }
       first.next();
       rest = opened;
@@ -626,7 +627,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
     std::int32_t gauge = 0;  // range.cuh
     const auto finish = [&](float(&o)[32]) {
       probe.mark(7);
-      mbar_arrive(smem + State::rest_empty + 8 * rest.at);
+      mbar_arrive(smem + State::rest_empty + 8 * rest.at());
       first.next();
       rest.next();
 #pragma unroll
@@ -646,9 +647,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
       Held<float, 32> held_o, held_y;
       for (; c < last; ++c, ++number) {
         if constexpr (delta) {
-          const Smem stage = smem + State::first * first.at,
-                     later = smem + State::rest_at + State::rest * rest.at;
-          mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+          const Smem stage = smem + State::first * first.at(),
+                     later = smem + State::rest_at + State::rest * rest.at();
+          mbar_wait(smem + State::first_full + 8 * first.at(), first.phase(), patience);
           warp_sync();
           probe.mark(1);
           std::uint32_t a[32];
@@ -669,7 +670,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
           probe.mark(2);
           const bool known = uniform(load_u32(stage + State::odd)) != 0 || gauge != 0;  // not to be plain
           if (c > begin) write_o(number - 1);
-          mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
+          mbar_wait(smem + State::rest_full + 8 * rest.at(), rest.phase(), patience);
           warp_sync();
           clear_tail(stage, c);
           probe.mark(3);
@@ -707,7 +708,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
           wgmma_commit();
           probe.mark(4);
           plain = !known && are_plain(bits_of_all(bits));
-          if (plain) mbar_arrive(smem + State::first_empty + 8 * first.at);
+          if (plain) mbar_arrive(smem + State::first_empty + 8 * first.at());
           probe.mark(6);
           wgmma_wait<0>();
           keep(s);
@@ -718,9 +719,9 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
           }
           finish(o);
         } else {
-          const Smem stage = smem + State::first * first.at,
-                     later = smem + State::rest_at + State::rest * rest.at;
-          mbar_wait(smem + State::first_full + 8 * first.at, first.phase, patience);
+          const Smem stage = smem + State::first * first.at(),
+                     later = smem + State::rest_at + State::rest * rest.at();
+          mbar_wait(smem + State::first_full + 8 * first.at(), first.phase(), patience);
           warp_sync();
           probe.mark(1);
           clear_tail(stage, c);
@@ -748,7 +749,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
           added = !known && (bits & kLargeFactors) == 0;
           clear_unless(added, v);
           probe.mark(2);
-          mbar_wait(smem + State::rest_full + 8 * rest.at, rest.phase, patience);
+          mbar_wait(smem + State::rest_full + 8 * rest.at(), rest.phase(), patience);
           warp_sync();
           probe.mark(3);
           float o[32];
@@ -779,7 +780,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
             break;
           }
           probe.mark(6);
-          mbar_arrive(smem + State::first_empty + 8 * first.at);
+          mbar_arrive(smem + State::first_empty + 8 * first.at());
           finish(o);
         }
       }
@@ -787,8 +788,8 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
       rarely();
       {  // Completes a chunk that is not plain, for this warp alone. Outside of the loop, and with the state
          // through memory: otherwise ptxas moves registers of the state in every plain chunk.
-        const Smem stage = smem + State::first * first.at,
-                   later = smem + State::rest_at + State::rest * rest.at;
+        const Smem stage = smem + State::first * first.at(),
+                   later = smem + State::rest_at + State::rest * rest.at();
         const OddValues<type> values{stage + State::v + wg * kTile + fragment(), stage + State::odd, true,
                                      kept(lane)};
         std::uint32_t factors[16];
@@ -815,7 +816,7 @@ FLA_DEVICE void state_chain(const Params& p, Smem smem, std::int32_t role, std::
           o[i] *= power(-gauge) * ((i & 1) != 0 ? scale.y : scale.x);
           if (static_cast<float>(values.token(i >> 1) + (i & 1)) >= lost[i >> 1 & 1]) o[i] = kNaN;
         }
-        mbar_arrive(smem + State::first_empty + 8 * first.at);
+        mbar_arrive(smem + State::first_empty + 8 * first.at());
         finish(o);
         ++c, ++number;
         next_look = c;

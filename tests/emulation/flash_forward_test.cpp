@@ -406,8 +406,9 @@ TEST(FlashKdaOnTheCpu, HasTheSameBitsOnEveryRoute) {
   }
 }
 
-/// Another warp makes the decays of gates that have one number per token; everything after that is the same.
-TEST(FlashKdaOnTheCpu, HasTheSameBitsForOneGatePerTokenAndThatGateInEveryChannel) {
+/// Pairs of gates that have one number per token are scaled behind their products, which have exact factors:
+/// the error is no larger than with that gate in every channel.
+TEST(FlashKdaOnTheCpu, IsNoLessRightForOneGatePerTokenThanForThatGateInEveryChannel) {
   const auto grouped = [](Forward& f) { f.spec.H = 1, f.spec.HV = 2; };
   for (Forward forward : {
            inside(130),
@@ -429,8 +430,9 @@ TEST(FlashKdaOnTheCpu, HasTheSameBitsForOneGatePerTokenAndThatGateInEveryChannel
       for (const TensorView* x : {&args.g, &args.dt_bias}) repeat_first_channel(*x, args.g.size(3));
     };
     const ForwardResult channels = run(forward);
-    EXPECT_TRUE(token.o == channels.o);
-    EXPECT_TRUE(token.final_state == channels.final_state);
+    EXPECT_EQ(text_of(channels.findings), "");
+    EXPECT_LE(token.errors.o, 1.02 * channels.errors.o);
+    EXPECT_LE(token.errors.final_state, 1.02 * channels.errors.final_state);
   }
 }
 

@@ -162,6 +162,7 @@ TEST(FlashKdaSteps, AreAllNeededWhenPacketsArePassedOn) {
                    {"warp_sync", "inputs.cuh", 2, kLanes},
                    {"warp_sync", "role_fold.cuh", 3, kLanes},
                    {"warp_sync", "role_carry.cuh", 1, kLanes},
+                   {"warp_sync", "role_ahead.cuh", 1, kLanes},
                    {"warp_sync", "state.cuh", 9, kLanes},
                    {"barrier", "state.cuh", 1, "only where first and last states have other axes"},
                    {"fence_async", "role_fold.cuh", 1, "the fence before the pairs would do"},

@@ -5,11 +5,13 @@
 /// Step 3: keys and queries, scaled by products of decays, for the pairs and for the packet.
 namespace fla::flash_kda {
 
-/// With raw pairs: Q~ and Kr of the thread's 8 tokens x 4 channels.
-template <Half16 type>
-FLA_DEVICE void prep_raw_copies(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane) {
+/// With raw pairs: Q~, K~ and Kr of the thread's 8 tokens x 4 channels. The additive rule has no use for K~.
+template <Half16 type, Rule rule>
+FLA_DEVICE void prep_raw_copies(Smem smem, std::uint32_t turn, Smem x0, std::uint32_t warp,
+                                std::uint32_t lane) {
   const std::uint32_t block = warp >> 2;
-  const Smem logs = smem + Prep::token_logs, factors = smem + Prep::factor + warp * (8 * Prep::factors);
+  const Smem logs = logs_of(smem, turn),
+             factors = factors_of<GateKind::token>(smem, turn) + warp * (8 * Prep::factors);
   const float end = load_f32(logs + 4 * (kChunk - 1));
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -25,13 +27,17 @@ FLA_DEVICE void prep_raw_copies(Smem smem, Smem x0, std::uint32_t warp, std::uin
     }
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const float of_q = f[j].x * ex2(log[j]), of_k = f[j].y * ex2(end - log[j]);
-      const float all_q[4] = {of_q, of_q, of_q, of_q}, all_k[4] = {of_k, of_k, of_k, of_k};
+      const Smem at = row_of(x0, 4 * half + j);
+      const float decay = ex2(log[j]), of_q = f[j].x * decay, of_k = f[j].y * decay,
+                  of_r = f[j].y * ex2(end - log[j]);
+      const float all_q[4] = {of_q, of_q, of_q, of_q}, all_k[4] = {of_k, of_k, of_k, of_k},
+                  all_r[4] = {of_r, of_r, of_r, of_r};
       float q[4], k[4];
       unpack4<type>(q_raw[j], q);
       unpack4<type>(k_raw[j], k);
-      store_f16(row_of(x0, 4 * half + j) + Packet::qh, q, all_q);
-      store_f16(row_of(x0, 4 * half + j) + Packet::kr, k, all_k);
+      store_f16(at + Packet::qh, q, all_q);
+      if constexpr (rule == Rule::delta) store_f16(at + Packet::kt, k, all_k);
+      store_f16(at + Packet::kr, k, all_r);
     }
   }
   if (warp == 7) {

@@ -81,15 +81,19 @@ struct Inputs {
     return rest;
   }
   /// For raw pairs: the logarithms of E(G_i), by a scan, and the first token whose gate is no number, or
-  /// kChunk. Such a gate counts as no decay, and one that leaves next to nothing as 2^-kFarthest.
-  FLA_DEVICE void store_logs(Smem at, std::uint32_t rows, const Rest& rest) const {
+  /// kChunk. Such a gate counts as no decay, and one that leaves next to nothing as 2^-kFarthest. Returns
+  /// whether one of the gates is odd.
+  FLA_DEVICE bool store_logs(Smem at, std::uint32_t turn, std::uint32_t rows, const Rest& rest) const {
+    const RecurrenceCall& call = p.call;
+    const Gates gates = gates_of(call, element(rest.A_log, call.A_log.dtype),
+                                 F4{element(rest.head_bias, call.dt_bias.dtype), 0, 0, 0});
     float before = 0;
     std::uint32_t lost = 0;  // a bit a token from the last one on
     bool odd = false;
 #pragma unroll
     for (std::uint32_t half = 0; half < 2; ++half) {
       const std::uint32_t token = lane + 32 * half;
-      float log = token < rows ? kLog2e * element(rest.g[half], p.call.g.dtype) : 0.0f;
+      float log = token < rows ? log_decay_of(call.gate, gates, element(rest.g[half], call.g.dtype)) : 0.0f;
       const bool is_lost = !(log < static_cast<float>(kFarthest));  // NaN too
       if (is_lost) log = 0, lost = lost == 0 ? kChunk - token : lost;
       odd |= is_lost || log > kWeakestLog;
@@ -100,29 +104,20 @@ struct Inputs {
         if (lane >= lanes) log += bits_f32(static_cast<std::uint32_t>(other));
       }
       log += before;
-      store(at + Prep::token_logs + 4 * token, log);
+      store(logs_of(at, turn) + 4 * token, log);
       before = bits_f32(static_cast<std::uint32_t>(shuffle(static_cast<std::int32_t>(f32_bits(log)), 31)));
     }
     const std::uint32_t from_end = largest(lost);
-    odd = any(odd);
-    if (lane == 0) {
-      store(at + Prep::first_lost, kChunk - from_end);
-      store(at + Prep::odd_betas, odd ? kOdd : 0u);
-    }
-    mbar_arrive(at + Prep::bar_g);
+    if (lane == 0) store(at + Prep::first_lost, kChunk - from_end);
+    return odd;
   }
   FLA_DEVICE void store_rest(Smem at, std::uint32_t turn, Rest rest) const {
     const RecurrenceCall& call = p.call;
     const std::uint32_t rows = rows_in(record_of(at, turn));
-    if constexpr (has_raw_pairs(kind, rule)) return store_logs(at, rows, rest);
-    bool strong = false, weak = true;
-    Gates gates{};
-    if constexpr (kind == GateKind::token)
-      gates = gates_of(call, element(rest.A_log, call.A_log.dtype),
-                       F4{element(rest.head_bias, call.dt_bias.dtype), 0, 0, 0});
+    bool strong = false, weak = true;  // betas
+    if constexpr (rule == Rule::delta) {
 #pragma unroll 1
-    for (std::uint32_t token = lane; token < kChunk; token += 32) {
-      if constexpr (rule == Rule::delta) {
+      for (std::uint32_t token = lane; token < kChunk; token += 32) {
         const float beta = token < rows ? beta_of(call, element(rest.beta[0], call.beta.dtype)) : 0.0f;
         const float size = bits_f32(magnitude_bits(beta));
         strong |= !(size <= kStrongestBeta);  // NaN too
@@ -130,23 +125,18 @@ struct Inputs {
         store(at + Prep::beta + Prep::betas * turn + 4 * token, beta);
         rest.beta[0] = rest.beta[1];
       }
-      if constexpr (kind == GateKind::token) {
-        store(at + Prep::token_decay + 4 * token,
-              decay_of(call.gate, gates, element(rest.g[0], call.g.dtype)));
-        rest.g[0] = rest.g[1];
-      }
     }
-    const bool odd = rule == Rule::delta && (any(strong) || !any(!weak));
-    if constexpr (kind == GateKind::channel) {
-      gates = gates_of(
+    bool odd = rule == Rule::delta && (any(strong) || !any(!weak));
+    if constexpr (has_raw_pairs(kind)) {
+      odd |= any(store_logs(at, turn, rows, rest));
+    } else {
+      const Gates gates = gates_of(
           call, element(rest.A_log, call.A_log.dtype),
           F4{bits_f32(rest.bias.x), bits_f32(rest.bias.y), bits_f32(rest.bias.z), bits_f32(rest.bias.w)});
       store(at + Prep::gate_offset + Prep::lane * lane, gates.offset);
+      if (lane == 0) store(at + Prep::gate_slope, F2{gates.slope, gates.rate});
     }
-    if (lane == 0) {
-      if constexpr (kind == GateKind::channel) store(at + Prep::gate_slope, F2{gates.slope, gates.rate});
-      store(at + Prep::odd_betas, odd ? kOdd : 0u);
-    }
+    if (lane == 0) store(at + Prep::odd_rest, odd ? kOdd : 0u);
     mbar_arrive(at + Prep::bar_g);
   }
   /// By one thread.
@@ -161,28 +151,21 @@ struct Inputs {
     for (int h = 0; h < 2; ++h)
       tma_load(at + Prep::g + h * kTile, &p.g, at + Prep::bar_g, 64 * h, from.head, from.token, from.batch);
   }
-  /// By all folding warps: the first three tasks, a warp each, and their inputs. Returns the next task that
-  /// is not announced yet, to the thread that finds them.
-  FLA_DEVICE std::int32_t begin(Smem smem, std::uint32_t warp, std::int32_t worker, std::int32_t workers,
-                                bool finds) const {
-    if (warp < 3) {
-      const std::int32_t w = worker + static_cast<std::int32_t>(warp) * workers;
-      const Smem at = smem + (warp & 1) * Prep::bytes;
-      if (lane == 0) announce(w, planned_at(p.schedule, w, tasks), record_of(at, warp >> 1));
-      warp_sync();
-      if (warp < 2) {
-        if (lane == 0) load_g(at, 0);
-        if (lane < 4) load_qk(at, 0, lane >> 1, lane & 1);
-        warp_sync();
-        store_rest(at, 0, load_rest(record_of(at, 0)));
-      }
+  /// By a warp: the first three tasks.
+  FLA_DEVICE void begin(Smem smem, std::int32_t worker, std::int32_t workers) const {
+    if (lane >= 3) return;
+    const std::int32_t w = worker + static_cast<std::int32_t>(lane) * workers;
+    announce(w, planned_at(p.schedule, w, tasks), record_of(smem + (lane & 1) * Prep::bytes, lane >> 1));
+  }
+  /// By all folding warps: inputs of the first two.
+  FLA_DEVICE void load_first(Smem smem, std::uint32_t warp) const {
+    if (warp < 2) {
+      const Smem at = smem + warp * Prep::bytes;
+      if (lane == 0) load_g(at, 0);
+      if (lane < 4) load_qk(at, 0, lane >> 1, lane & 1);
+      warp_sync();  // barriers want whole warps
     }
-    std::int32_t next = worker + 3 * workers;
-    if (finds && p.schedule.claim) next = fetch_add(p.schedule.claim, 1);
-    warp_sync();  // barriers want whole warps
-    barrier_arrive(Barrier::first_found, Prep::threads + 32);
-    barrier(Barrier::first_noted, Prep::threads + 32);
-    return next;
+    barrier(Barrier::first_noted, Prep::threads + 64);
   }
   /// A quarter of q and k, by one thread of each of four warps: half h of block b.
   FLA_DEVICE void load_qk(Smem at, std::uint32_t turn, int b, int h) const {

@@ -31,31 +31,24 @@ struct Measure {
     const Smem x0 = first_of(lane);
     // Everything is asked for before anything is looked at.
     const Source from = source_in(record_of(at, turn));
-    constexpr bool by_channel = kind == GateKind::channel, is_raw = has_raw_pairs(kind, rule);
+    constexpr bool is_raw = has_raw_pairs(kind);
     Gates gates{};
     U2 raw[8];
-    float of_tokens[8];
-    if constexpr (by_channel) {
+    if constexpr (!is_raw) {
       const F2 slope_rate = load_f32x2(at + Prep::gate_slope);
       gates = {slope_rate.x, slope_rate.y, load_f32x4(at + Prep::gate_offset + Prep::lane * kept(lane))};
 #pragma unroll
       for (int j = 0; j < 8; ++j) raw[j] = load_u32x2(row_of(x0, j) + Prep::g);
-    } else if constexpr (!is_raw) {
-#pragma unroll
-      for (int j = 0; j < 8; ++j) of_tokens[j] = load_f32(at + Prep::token_decay + 4 * (8 * warp + j));
     }
     const std::uint32_t rows = from.rows;
     if (rows == 0) return false;
 
-      // Gates and norms: the norms' matrix products fill time that the gates' functions take.
+    // Gates and norms: the norms' matrix products fill time that the gates' functions take.
+    if constexpr (!is_raw) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      if constexpr (by_channel)
-        unpack4<type>(raw[j], a[j]);
-      else if constexpr (!is_raw)
-        a[j][0] = a[j][1] = a[j][2] = a[j][3] = of_tokens[j];
+      for (int j = 0; j < 8; ++j) unpack4<type>(raw[j], a[j]);
     }
-    if (by_channel && p.gate_f32) {
+    if (!is_raw && p.gate_f32) {
       const float* const g = static_cast<const float*>(call.g.data) + from.batch * call.g.batch +
                              (std::int64_t(from.token) + 8 * warp) * call.g.token + from.head * call.g.head +
                              4 * lane;
@@ -68,7 +61,7 @@ struct Measure {
       }
     }
     probe.mark(1);
-    if constexpr (by_channel) decays<gate, 0, kEarly>(gates, a, [](int) {});
+    if constexpr (!is_raw) decays<gate, 0, kEarly>(gates, a, [](int) {});
     probe.mark(2);
     mbar_wait(at + Prep::bar_qk, turn, patience);
     warp_sync();
@@ -108,7 +101,7 @@ struct Measure {
           }
         }
       };
-      if constexpr (by_channel) {
+      if constexpr (!is_raw) {
         decays<gate, kEarly, 8>(gates, a, some_norms);
       } else {
 #pragma unroll
@@ -129,7 +122,7 @@ struct Measure {
       const Window window = p.windows[wg];
       // kept(lane): what depends on it is computed again, and takes no register meanwhile.
       const std::uint32_t g = kept(lane) >> 2, t = kept(lane) & 3, token = 16 * w4 + g;
-      const Smem to = at + Prep::factor + wg * Prep::of_key + token * Prep::factors;
+      const Smem to = factors_of<kind>(at, turn) + wg * Prep::of_key + token * Prep::factors;
       if (t == (g >> 1)) {
         const float squares[2] = {(g & 1) ? lo[1] : lo[0], (g & 1) ? hi[3] : hi[2]};
 #pragma unroll
@@ -146,9 +139,9 @@ struct Measure {
     }
     if constexpr (is_raw) {
       odd = any(odd);
-      if (lane == 0) store(at + Prep::vote + 4 * warp, odd ? kOdd : 0u);
+      if (lane == 0) store(at + Prep::vote + 4 * warp, load_u32(at + Prep::odd_rest) | (odd ? kOdd : 0u));
     } else {
-      prep_tally(at, warp, kept(lane), a, odd);
+      prep_tally(at, warp, kept(lane), a, odd, load_u32(at + Prep::odd_rest));
     }
     probe.mark(4);
     if (n >= 2) mbar_wait(at + Prep::bar_left, turn ^ 1, patience);

@@ -12,12 +12,13 @@ namespace fla::flash_kda {
 /// is. The additive rule mixes no channels: only those that are not finite are as if they had ended, and lost
 /// in gamma. Raw pairs: queries and keys themselves are multiplied by their powers of two.
 template <Half16 type, GateKind kind, Rule rule>
-FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t lane, std::uint32_t rows,
-                         float (&a)[8][4], Smem betas, std::uint32_t votes) {
+FLA_DEVICE void prep_odd(Smem smem, std::uint32_t turn, Smem x0, std::uint32_t warp, std::uint32_t lane,
+                         std::uint32_t rows, float (&a)[8][4], std::uint32_t votes) {
+  const Smem betas = smem + Prep::beta + Prep::betas * turn, factors = factors_of<kind>(smem, turn);
   const std::uint32_t block = warp >> 2;
   // Decays wait in the packet meanwhile: registers are few.
   const Smem decay = smem + Prep::decay + warp * (8 * Prep::row) + lane * Prep::lane;
-  constexpr bool is_raw = has_raw_pairs(kind, rule);
+  constexpr bool is_raw = has_raw_pairs(kind);
   if constexpr (!is_raw) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) store(decay + j * Prep::row, F4{a[j][0], a[j][1], a[j][2], a[j][3]});
@@ -37,7 +38,7 @@ FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t l
 #pragma unroll 1
   for (std::uint32_t j = 0; j < 8; ++j) {
     const std::uint32_t token = 8 * warp + j;
-    const F2 f = load_f32x2(smem + Prep::factor + Prep::factors * token);
+    const F2 f = load_f32x2(factors + Prep::factors * token);
     const float beta = delta ? load_f32(betas + 4 * token) : 1.0f;
     std::uint32_t most_q = 0, most_k = 0, most_a = 0;
     float q[4], k[4];
@@ -69,8 +70,7 @@ FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t l
     }
     warp_sync();  // all lanes have read
     if (lane == 0) {
-      if (!is_raw)
-        store(smem + Prep::factor + Prep::factors * token, F2{f.x * power(-query), f.y * power(-key)});
+      if (!is_raw) store(factors + Prep::factors * token, F2{f.x * power(-query), f.y * power(-key)});
       if (delta) store(betas + 4 * token, scaled_beta);
       store(smem + Packet::v_scale + 2 * token,
             static_cast<std::uint16_t>(f32_bits(power(delta ? -key : key)) >> 16));
@@ -100,7 +100,7 @@ FLA_DEVICE void prep_odd(Smem smem, Smem x0, std::uint32_t warp, std::uint32_t l
 #pragma unroll
   for (std::uint32_t j = 0; j < 8; ++j) {
     const std::uint32_t token = 8 * warp + j;
-    const Smem factor = smem + Prep::factor + Prep::factors * token;
+    const Smem factor = factors + Prep::factors * token;
     if constexpr (!is_raw) load4(decay + j * Prep::row, a[j]);
     if (token >= first) {
       lost |= 1u << j;

@@ -25,39 +25,50 @@ FLA_DEVICE void prep_pairs(Smem a, Smem b, bool steep, float (&d)[n / 2]) {
     multiply.template operator()<Half16::f16>();
 }
 
-/// The same of raw pairs, all of them in tiles of 64 rows: with the 32 keys of each block.
+/// The same of raw pairs: with the 32 keys of the rows' own block and of the block before.
 template <Half16 type>
-FLA_DEVICE void prep_raw_pairs(Smem a, Smem k0, Smem k1, float (&d0)[16], float (&d1)[16]) {
-  const std::uint64_t da = k_major(a), db[2] = {k_major(k0), k_major(k1)};
+FLA_DEVICE void prep_raw_pairs(Smem at, std::uint32_t wg, float (&own)[16], float (&before)[16]) {
+  const std::uint64_t da = k_major(at + (wg == 0 ? Prep::rows0 : Prep::rows1)),
+                      db[2] = {k_major(at + Prep::k0), k_major(at + Prep::k1)};
   wgmma_fence();
 #pragma unroll
-  for (int kk = 0; kk < 8; ++kk) wgmma_ss<32, type, 0>(d0, da + k_step(kk), db[0] + k_step(kk), kk > 0);
+  for (int kk = 0; kk < 8; ++kk) wgmma_ss<32, type, 0>(before, da + k_step(kk), db[0] + k_step(kk), kk > 0);
 #pragma unroll
-  for (int kk = 0; kk < 8; ++kk) wgmma_ss<32, type, 0>(d1, da + k_step(kk), db[1] + k_step(kk), kk > 0);
+  for (int kk = 0; kk < 8; ++kk) wgmma_ss<32, type, 0>(own, da + k_step(kk), db[1] + k_step(kk), kk > 0);
   wgmma_commit();
   wgmma_wait<0>();
-  keep(d0);
-  keep(d1);
+  keep(own);
+  keep(before);
+  if (wg == 0) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) own[i] = before[i], before[i] = 0;
+  }
 }
 /// Rows 16 w to 16 w + 15 of raw products with the keys of a block, times the factors of both and
-/// D(j -> i). Above the diagonal there may be anything.
-FLA_DEVICE void scale_raw_pairs(Smem at, std::uint32_t block, std::uint32_t w, std::uint32_t lane,
-                                float (&d)[16]) {
+/// D(j -> i). of: of_key where the rows are keys. Above the diagonal there may be anything.
+FLA_DEVICE void scale_raw_block(Smem factors, Smem logs, std::uint32_t of, std::uint32_t block,
+                                std::uint32_t w, std::uint32_t lane, float (&d)[16]) {
   const std::uint32_t i = 16 * w + (lane >> 2), j = 32 * block + 2 * (lane & 3);
-  const Smem logs = at + Prep::token_logs, factors = at + Prep::factor;
-  const float of_rows[2] = {load_f32(factors + Prep::factors * i),
-                            load_f32(factors + Prep::factors * (i + 8))},
+  const float of_rows[2] = {load_f32(factors + Prep::factors * i + of),
+                            load_f32(factors + Prep::factors * (i + 8) + of)},
               log[2] = {load_f32(logs + 4 * i), load_f32(logs + 4 * (i + 8))};
 #pragma unroll
   for (std::uint32_t n = 0; n < 4; ++n) {
     const F2 of_columns = load_f32x2(logs + 4 * (j + 8 * n));
     const F4 keys = load_f32x4(factors + Prep::factors * (j + 8 * n));
 #pragma unroll
-    for (std::uint32_t r = 0; r < 2; ++r) {
-      d[4 * n + 2 * r] *= of_rows[r] * keys.y * ex2(log[r] - of_columns.x);
-      d[4 * n + 2 * r + 1] *= of_rows[r] * keys.w * ex2(log[r] - of_columns.y);
+    for (std::uint32_t r = 0; r < 2;
+         ++r) {  // one after the other: the factors' product may be next to nothing
+      d[4 * n + 2 * r] = (d[4 * n + 2 * r] * of_rows[r]) * (keys.y * ex2(log[r] - of_columns.x));
+      d[4 * n + 2 * r + 1] = (d[4 * n + 2 * r + 1] * of_rows[r]) * (keys.w * ex2(log[r] - of_columns.y));
     }
   }
+}
+FLA_DEVICE void scale_raw_pairs(Smem at, std::uint32_t turn, std::uint32_t of, std::uint32_t w,
+                                std::uint32_t lane, float (&own)[16], float (&before)[16]) {
+  const Smem factors = factors_of<GateKind::token>(at, turn), logs = logs_of(at, turn);
+  scale_raw_block(factors, logs, of, w >> 1, w, lane, own);
+  if (w >= 2) scale_raw_block(factors, logs, of, 0, w, lane, before);
 }
 
 /// Step 5: rows 16 w to 16 w + 15 of M, masked in their own block.

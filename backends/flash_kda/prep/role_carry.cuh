@@ -7,30 +7,25 @@
 /// The carrying role: step 7.
 namespace fla::flash_kda {
 
-/// One warp: a packet after the other, from its place to where the state reads it.
+/// One warp a place, for a packet takes longer on its way than prep takes for the next one: a packet after
+/// the other, from there to where the state reads it.
 template <Rule rule>
-FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
+FLA_DEVICE void prep_carry(const Params& p, Smem at, std::uint32_t place, std::uint32_t lane) {
   const Schedule& schedule = p.schedule;
   Patience patience;
-  barrier(Barrier::first_found, Prep::threads + 32);
-  Target next{};
-  std::uint32_t rows = rows_in(record_of(smem, 0));
-  if (rows != 0) next = target_in(record_of(smem, 0));
-  barrier_arrive(Barrier::first_noted, Prep::threads + 32);
-  for (std::uint32_t n = 0; rows != 0; ++n) {
-    const Target to = next;
-    const Smem at = smem + (n & 1) * Prep::bytes;
+  Target to{};
+  std::uint32_t rows = rows_in(record_of(at, 0)), turn = 0;
+  if (rows != 0) to = target_in(record_of(at, 0));
+  barrier_arrive(Barrier::first_noted, Prep::threads + 64);
+  while (rows != 0) {
     if (schedule.taken && lane == 0) {
       for (std::int32_t reader = to.stream; reader < p.state_blocks; reader += schedule.streams)
         wait_at_least(schedule.taken + reader * kTakenApart, to.number - schedule.depth + 1, patience);
       fence_async_global();
     }
     warp_sync();
-    barrier(Barrier::folded + (n & 1), Prep::threads + 32);
-    // Before this place is free: then the record may be written over.
-    const Smem record = record_of(smem + (~n & 1) * Prep::bytes, ((n + 1) >> 1) & 1);
-    rows = rows_in(record);
-    if (rows != 0) next = target_in(record);
+    barrier(Barrier::folded + place, Prep::threads + 32);
+    turn ^= 1;
     if (lane == 0) {
       fence_async_shared();
       std::uint8_t* const packet = schedule.packets + std::uint64_t(to.packet) * Packet::bytes;
@@ -39,15 +34,19 @@ FLA_DEVICE void prep_carry(const Params& p, Smem smem, std::uint32_t lane) {
         bulk_store(packet + i * 2 * kTile, at + Prep::packet + i * 2 * kTile,
                    i < 3 ? 2 * kTile : Packet::end - 6 * kTile);
       bulk_commit();
-      bulk_wait_read();
     }
+    // Before this place is free: then the record may be written over.
+    const Target sent = to;
+    rows = rows_in(record_of(at, turn));
+    if (rows != 0) to = target_in(record_of(at, turn));
     warp_sync();  // all lanes know the next record
     if (lane == 0) {
+      bulk_wait_read();
       mbar_arrive(at + Prep::bar_left);
       if (schedule.ready) {
         bulk_wait();
         fence_async_global();
-        store_release(schedule.ready + to.packet * kReadyApart, to.number + 1);
+        store_release(schedule.ready + sent.packet * kReadyApart, sent.number + 1);
       }
     }
   }

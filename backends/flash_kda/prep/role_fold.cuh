@@ -9,38 +9,33 @@
 /// The folding role: steps 1 and 4 to 6.
 namespace fla::flash_kda {
 
-/// Warps 8 to 15: find the tasks, have their inputs loaded, and make packets of what the scaling warps left.
+/// Warps 8 to 15: have the inputs of tasks loaded, and make packets of what the scaling warps left.
 template <Half16 type, GateKind kind>
 FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::uint32_t lane,
-                          std::int32_t worker, std::int32_t workers) {
+                          std::int32_t worker) {
   const std::uint32_t wg = warp >> 2, w4 = warp & 3;
-  const Schedule& schedule = p.schedule;
   Probe probe{smem + Prep::bytes + Prep::ticks + Prep::wg_ticks * wg,
               (wg == 0 ? w4 == 2 : w4 == 3) && lane == 0};
 
   // Warps with 16 rows of L, one on each quarter of the SM; who of the others does what alone, while these
   // solve: they wait for nobody who waits for memory.
   const bool solves = wg == 0 ? w4 >= 2 : w4 < 2;
-  constexpr std::uint32_t asking = 0, resting = 1, finding = 7;
-  const bool finds = warp == finding && lane == 0;
-  const std::uint32_t tasks = tasks_of(schedule);
-  const Inputs<kind, Rule::delta> inputs{p, tasks, lane};
-  std::int32_t w = inputs.begin(smem, warp, worker, workers, finds);  // the next task to be announced
+  const Inputs<kind, Rule::delta> inputs{p, static_cast<std::uint32_t>(tasks_of(p.schedule)), lane};
+  inputs.load_first(smem, warp);
 
   probe.begin();
   std::uint32_t n = 0;
   for (;; ++n) {
     const std::uint32_t turn = (n >> 1) & 1;
-    const Smem at = smem + (n & 1) * Prep::bytes, other = smem + (~n & 1) * Prep::bytes;
+    const Smem at = smem + (n & 1) * Prep::bytes;
     if (rows_in(record_of(at, turn)) == 0) break;
-    barrier(Barrier::scaled + (n & 1), 2 * Prep::threads);
+    barrier(Barrier::scaled + (n & 1), 2 * Prep::threads + 32);
+    if (warp == 0) barrier_arrive(Barrier::folds_next, 96);
     fence_async_shared();
     probe.mark(8);
 
     // 4, 5. kept(lane): addresses are computed again for every task; over the loop they would take registers
     // that it has not.
-    PlannedTask seen{};  // a look at memory that is used later
-    if (finds) seen = planned_at(schedule, w, tasks);
     const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
     const Smem betas = at + Prep::beta + Prep::betas * turn + 4 * (16 * block + (kept(lane) >> 2));
     const F2 beta{load_f32(betas), load_f32(betas + 4 * 8)};
@@ -51,11 +46,14 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       probe.mark(1);
     };
     const std::uint32_t votes = votes_of(at);
-    if (const Way way = way_of(votes); way == Way::exact) {
+    constexpr bool is_raw = has_raw_pairs(kind);
+    if (const Way way = is_raw ? Way::gentle : way_of(votes); way == Way::exact) {
       paired();
     } else {  // one code for both warpgroups, for the instruction cache
       float before[16], own[16];
-      if (wg == 0) {
+      if constexpr (is_raw) {
+        prep_raw_pairs<type>(at, wg, own, before);
+      } else if (wg == 0) {
         prep_pairs<32>(at + Prep::rows0, at + Prep::columns0, way == Way::steep, own);
 #pragma unroll
         for (int i = 0; i < 16; ++i) before[i] = 0;
@@ -66,8 +64,12 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
         for (int i = 0; i < 16; ++i) before[i] = d[i], own[i] = d[i + 16];
       }
       paired();
+      if constexpr (is_raw)
+        scale_raw_pairs(at, turn, solves ? Prep::of_key : 0, block, kept(lane), own, before);
       if (solves)
         prep_rows(at, beta, own, before, block, kept(lane));
+      else if constexpr (is_raw)
+        prep_mask(own, block, kept(lane), [](int, float x) { return x; });
       else
         prep_mask(own, block, kept(lane), DiagonalOfM<type>(at, votes, block, kept(lane)));
       store_rows(at + (solves ? Prep::l : Prep::m), own, before, block, kept(lane));
@@ -75,8 +77,7 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
     warp_sync();
     probe.mark(9);
 
-    // 5. Warps with rows of L solve; the others prepare what comes, a part for each warp: one alone is slow.
-    Rest rest{};
+    // 5. Warps with rows of L solve.
     if (solves) {
       std::uint32_t inverse[4];
       const F2 of_columns{beta.x * unit, beta.y * unit};
@@ -89,31 +90,22 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       if (wg == 0) barrier_arrive(Barrier::m_stored, 192);
       zero_below(at, 64 * wg + 32 * (w4 & 1) + kept(lane));
       if (wg == 0) zero_below(at, 128 + 32 * w4 + kept(lane));
-      if (warp == asking) {
-        if (elected()) {
-          fence_async_shared();
-          inputs.load_g(at, turn ^ 1);
-        }
-      } else if (warp == resting) {
-        rest = inputs.load_rest(record_of(at, turn ^ 1));  // in flight until 6
-      } else if (finds) {
-        inputs.announce(w, seen, record_of(other, ((n + 3) >> 1) & 1));
-        w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
+      if (warp == 0 && elected()) {
+        fence_async_shared();
+        inputs.load_g(at, turn ^ 1);
       }
       warp_sync();
     }
 
     // 6
-    float d[64];
     if (wg == 0) {
       barrier_arrive(Barrier::f0_solved, Prep::threads);
       barrier(Barrier::folding, Prep::threads);
       fence_async_shared();
       probe.mark(12);
-      prep_fold_keys(at, d, probe, [&] {
+      prep_fold_keys(at, w4, kept(lane), probe, [&] {
         if (elected()) inputs.load_qk(at, turn ^ 1, w4 >> 1, w4 & 1);
         warp_sync();
-        if (warp == resting) inputs.store_rest(at, turn ^ 1, rest);
       });
     } else {
       std::uint32_t m[16];
@@ -126,10 +118,8 @@ FLA_DEVICE void prep_fold(const Params& p, Smem smem, std::uint32_t warp, std::u
       barrier(Barrier::f0_solved, Prep::threads);
       fence_async_shared();
       probe.mark(12);
-      prep_fold_queries(at, w4, kept(lane), m, unit, d, probe);
+      prep_fold_queries(at, w4, kept(lane), m, unit, probe);
     }
-    store_operator(at + (wg == 0 ? Packet::kr : Packet::qh), w4, kept(lane), d);
-
     probe.mark(13);
     warp_sync();
     barrier_arrive(Barrier::folded + (n & 1), Prep::threads + 32);

@@ -10,51 +10,34 @@ namespace fla::flash_kda {
 
 template <Half16 type, GateKind kind>
 FLA_DEVICE void prep_pair(const Params& p, Smem smem, std::uint32_t warp, std::uint32_t lane,
-                          std::int32_t worker, std::int32_t workers) {
+                          std::int32_t worker) {
   const std::uint32_t wg = warp >> 2, w4 = warp & 3;
-  const Schedule& schedule = p.schedule;
   Probe probe{smem + Prep::bytes + Prep::ticks + Prep::wg_ticks * wg,
               (wg == 0 ? w4 == 2 : w4 == 3) && lane == 0};
   // Warps whose rows are queries have 16 rows of M. The others, whose products nobody wants, prepare what
   // comes; helper: which of these.
   const bool has_rows = wg == 0 ? w4 < 2 : w4 >= 2;
   const std::uint32_t helper = wg == 0 ? w4 - 2 : 2 + w4;
-  constexpr std::uint32_t asking = 0, resting = 1, finding = 2;
-  const bool finds = !has_rows && helper == finding && lane == 0;
-  const std::uint32_t tasks = tasks_of(schedule);
-  const Inputs<kind, Rule::additive> inputs{p, tasks, lane};
-  std::int32_t w = inputs.begin(smem, warp, worker, workers, finds);  // the next task to be announced
+  const Inputs<kind, Rule::additive> inputs{p, static_cast<std::uint32_t>(tasks_of(p.schedule)), lane};
+  inputs.load_first(smem, warp);
 
   probe.begin();
   for (std::uint32_t n = 0;; ++n) {
     const std::uint32_t turn = (n >> 1) & 1;
-    const Smem at = smem + (n & 1) * Prep::bytes, other = smem + (~n & 1) * Prep::bytes;
+    const Smem at = smem + (n & 1) * Prep::bytes;
     if (rows_in(record_of(at, turn)) == 0) break;
-    PlannedTask seen{};  // in flight until it is used
-    if (finds) seen = planned_at(schedule, w, tasks);
-    barrier(Barrier::scaled + (n & 1), 2 * Prep::threads);
+    barrier(Barrier::scaled + (n & 1), 2 * Prep::threads + 32);
+    if (warp == 0) barrier_arrive(Barrier::folds_next, 96);
     fence_async_shared();
     probe.mark(8);
-    Rest rest{};
-    if (!has_rows && helper == resting) rest = inputs.load_rest(record_of(at, turn ^ 1));  // in flight, too
 
     const std::uint32_t block = 2 * wg + (w4 & 1);  // of 16 rows
-    constexpr bool is_raw = has_raw_pairs(kind, Rule::additive);
+    constexpr bool is_raw = has_raw_pairs(kind);
     const std::uint32_t votes = votes_of(at);
     const Way way = is_raw ? Way::gentle : way_of(votes);
     float before[16], own[16];
     if constexpr (is_raw) {
-      prep_raw_pairs<type>(at + (wg == 0 ? Prep::rows0 : Prep::rows1), at + Prep::k0, at + Prep::k1, before,
-                           own);
-      if (wg == 0) {
-#pragma unroll
-        for (int i = 0; i < 16; ++i) own[i] = before[i], before[i] = 0;
-      }
-      if (has_rows) {
-        scale_raw_pairs(at, wg, block, kept(lane), own);
-        if (wg == 1) scale_raw_pairs(at, 0, block, kept(lane), before);
-        prep_mask(own, block, kept(lane), [](int, float x) { return x; });
-      }
+      prep_raw_pairs<type>(at, wg, own, before);
     } else if (way != Way::exact) {
       if (wg == 0) {
         prep_pairs<32>(at + Prep::rows0, at + Prep::columns0, way == Way::steep, own);
@@ -69,22 +52,21 @@ FLA_DEVICE void prep_pair(const Params& p, Smem smem, std::uint32_t warp, std::u
       if (has_rows) prep_mask(own, block, kept(lane), DiagonalOfM<type>(at, votes, block, kept(lane)));
     }
     probe.mark(0);
-    barrier(Barrier::folding, Prep::threads);  // nobody reads rows, columns and factors any more
+    barrier(Barrier::folding, Prep::threads);  // nobody reads rows and columns any more
     probe.mark(1);
     if (has_rows) {
+      if constexpr (is_raw) {
+        scale_raw_pairs(at, turn, 0, block, kept(lane), own, before);
+        prep_mask(own, block, kept(lane), [](int, float x) { return x; });
+      }
       if (way != Way::exact) store_rows(at + Packet::b, own, before, block, kept(lane));
     } else {
       if (elected()) {
         fence_async_shared();
-        if (helper == asking) inputs.load_g(at, turn ^ 1);
+        if (helper == 0) inputs.load_g(at, turn ^ 1);
         inputs.load_qk(at, turn ^ 1, helper >> 1, helper & 1);
       }
       warp_sync();
-      if (helper == resting) inputs.store_rest(at, turn ^ 1, rest);
-      if (finds) {
-        inputs.announce(w, seen, record_of(other, ((n + 3) >> 1) & 1));
-        w = schedule.claim ? std::int32_t(fetch_add(schedule.claim, 1)) : w + workers;
-      }
     }
     probe.mark(13);
     warp_sync();

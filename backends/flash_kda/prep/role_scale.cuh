@@ -20,7 +20,6 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
   float a[8][4];  // decays
   const auto place = [&] { return smem + (n & 1) * Prep::bytes; };
   const auto turn_of = [&] { return (n >> 1) & 1; };
-  const auto betas = [&] { return place() + Prep::beta + Prep::betas * turn_of(); };
   // The thread's 4 channels of its first token in a tile of 64 tokens at offset 0.
   const auto first_of = [&](std::uint32_t l) {
     return place() + warp * (8 * kTileRow) + (l >> 4) * kTile + (l & 15) * 8;
@@ -33,21 +32,21 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
                       load_u32(place() + Prep::vote + 4 * warp) >> kLost);
     }
     warp_sync();
-    barrier_arrive(Barrier::scaled + (n & 1), 2 * Prep::threads);
+    barrier_arrive(Barrier::scaled + (n & 1), 2 * Prep::threads + 32);
     ++n;
     probe.mark(6);
   };
-  if constexpr (has_raw_pairs(kind, rule)) {
+  if constexpr (has_raw_pairs(kind)) {
     while (measure(place(), turn_of(), first_of)) {
       std::uint32_t votes = votes_of(place());
       if ((votes & kOdd) != 0) {
         rarely();
-        prep_odd<type, kind, rule>(place(), first_of(kept(lane)), warp, kept(lane),
-                                   rows_in(record_of(place(), turn_of())), a, betas(), votes);
+        prep_odd<type, kind, rule>(place(), turn_of(), first_of(kept(lane)), warp, kept(lane),
+                                   rows_in(record_of(place(), turn_of())), a, votes);
         votes = votes_of(place());
         if (warp == 0 && lane == 0) store(place() + Packet::odd, votes & (kOdd | kScaled));
       }
-      prep_raw_copies<type>(place(), first_of(kept(lane)), warp, kept(lane));
+      prep_raw_copies<type, rule>(place(), turn_of(), first_of(kept(lane)), warp, kept(lane));
       hand_over(votes);
     }
     probe.end(p.probe ? p.probe + ((p.state_blocks + worker) * 4 + wg) * 16 : nullptr);
@@ -73,14 +72,15 @@ FLA_DEVICE void prep_scale(const Params& p, Smem smem, std::uint32_t thread, std
     } while ((votes & (kOdd | kStrong)) == 0);
     if ((votes & kOdd) != 0) {
       rarely();
-      prep_odd<type, kind, rule>(place(), first_of(kept(lane)), warp, kept(lane),
-                                 rows_in(record_of(place(), turn_of())), a, betas(), votes);
+      prep_odd<type, kind, rule>(place(), turn_of(), first_of(kept(lane)), warp, kept(lane),
+                                 rows_in(record_of(place(), turn_of())), a, votes);
       votes = votes_of(place());
       if (warp == 0 && lane == 0) store(place() + Packet::odd, votes & (kOdd | kScaled));
     }
     if (way_of(votes) == Way::exact) {
       rarely();
-      exact_pairs<type, rule>(place(), 32 * warp + kept(lane), warp, kept(lane), a, betas());
+      exact_pairs<type, rule>(place(), 32 * warp + kept(lane), warp, kept(lane), a,
+                              place() + Prep::beta + Prep::betas * turn_of());
       exact_copies<type, rule>(place(), first_of(kept(lane)), warp, kept(lane), a);
       exact_move<rule>(kept(place()), 32 * warp + kept(lane));
       hand_over(votes);

@@ -7,9 +7,7 @@ namespace fla::flash_kda {
 
 /// Whether pairs are products of queries and keys as TMA brought them. Gates of one number a token scale them
 /// afterwards, so that they need no reference, however strong they are.
-FLA_BOTH constexpr bool has_raw_pairs(GateKind kind, Rule rule) {
-  return kind == GateKind::token && rule == Rule::additive;
-}
+FLA_BOTH constexpr bool has_raw_pairs(GateKind kind) { return kind == GateKind::token; }
 
 /// What a place's warps are told of a task. rows = 0: there is no task, nor any after it.
 struct Record {
@@ -61,21 +59,21 @@ struct Prep {
   static constexpr std::uint32_t diagonal = run;       // 5: 8 squares of -L, those on its diagonal
 
   // ---- What is of a token, a channel, a warp
-  static constexpr std::uint32_t factor =
-      run + 8 * row;  // 2 to 3, f16 to 5: f32 [64][2], of q (with 16 scale), of k
-  static constexpr std::uint32_t factors = 8, of_key = 4;           // of a token; of k among them
-  static constexpr std::uint32_t beta = factor + factors * kChunk;  // 1 to 5: f32 [2 turns][64]
-  static constexpr std::uint32_t betas = 4 * kChunk;                // of a turn
+  static constexpr std::uint32_t factor = run + 8 * row;  // 2 to 3, f16 to 5, raw pairs to 5 of another task:
+                                                          // f32 [2 turns][64][2], of q (with 16 scale), of k
+  static constexpr std::uint32_t factors = 8, of_key = 4;               // of a token; of k among them
+  static constexpr std::uint32_t beta = factor + 2 * factors * kChunk;  // 1 to 5: f32 [2 turns][64]
+  static constexpr std::uint32_t betas = 4 * kChunk;                    // of a turn
   static constexpr std::uint32_t lost_channels = beta;  // 2 to 3, additive: a bit a lane, [8 warps][4]
   static constexpr std::uint32_t gate_offset = beta + 2 * betas;  // 1 to 2: f32 [128] (gates.cuh)
-  static constexpr std::uint32_t token_decay = gate_offset;       // 1 to 2, a gate a token: f32 [64]
-  static constexpr std::uint32_t token_logs = gate_offset;        // 1 to 4, raw pairs: f32 [64], log2 E(G_i)
+  static constexpr std::uint32_t token_logs =
+      gate_offset;  // 1 to 4, raw pairs: f32 [2 turns][64], log2 E(G_i)
   static constexpr std::uint32_t gate_slope = gate_offset + row;  // 1 to 2: f32 [2], slope and rate
   static constexpr std::uint32_t first_lost = gate_slope;  // 1 to 2, raw pairs: u32, see Inputs::store_logs
   static constexpr std::uint32_t dots = gate_slope + 8;    // 2 to 5, f16: f32 [64], q_i k_i as they come
-  static constexpr std::uint32_t odd_betas = dots + 4 * kChunk;  // 1 to 4: u32, kOdd where the betas are
-  static constexpr std::uint32_t vote = odd_betas + 8;           // 2 to 4: u32 [8 scaling warps]
-  static constexpr std::uint32_t record = vote + 4 * 8;          // 1 to 7: [2 turns] Record
+  static constexpr std::uint32_t odd_rest = dots + 4 * kChunk;  // 1 to 2: u32, kOdd where betas or logs are
+  static constexpr std::uint32_t vote = odd_rest + 8;           // 2 to 4: u32 [8 scaling warps]
+  static constexpr std::uint32_t record = vote + 4 * 8;         // 1 to 7: [2 turns] Record
 
   // ---- mbarriers: g, and what TMA does not bring, is there; q and k are; the packet before has left
   static constexpr std::uint32_t bar_g = record + 2 * Record::bytes, bar_qk = bar_g + 8,
@@ -126,6 +124,14 @@ FLA_DEVICE std::uint32_t q_rows(std::uint32_t block) {
 FLA_DEVICE std::uint32_t k_rows(std::uint32_t block) {
   return Prep::k0 + block * (Prep::k1 - Prep::k0 - Prep::half32);
 }
+
+/// What the norms make of a task's queries and keys. Raw pairs take them while the next task but one comes.
+template <GateKind kind>
+FLA_DEVICE Smem factors_of(Smem at, std::uint32_t turn) {
+  return at + Prep::factor + (has_raw_pairs(kind) ? Prep::factors * kChunk * turn : 0);
+}
+/// Raw pairs: the logarithms of E(G_i) of a task in turn.
+FLA_DEVICE Smem logs_of(Smem at, std::uint32_t turn) { return at + Prep::token_logs + 4 * kChunk * turn; }
 
 /// Where element (i, j) of L is among the squares on its diagonal.
 FLA_DEVICE std::uint32_t in_diagonal(std::uint32_t i, std::uint32_t j) {

@@ -11,11 +11,10 @@ namespace fla::flash_kda {
 inline constexpr std::uint32_t kSteep = 1, kStrong = 2;
 inline constexpr std::uint32_t kLost = 16;  ///< the first bit of what prep_odd leaves to prep_lose
 
-/// All votes and what is known of the betas, or-ed.
+/// All votes, or-ed.
 FLA_DEVICE std::uint32_t votes_of(Smem at) {
   const U4 x = load_u32x4(at + Prep::vote), y = load_u32x4(at + Prep::vote + 4 * 4);
-  const std::uint32_t of_betas = load_u32(at + Prep::odd_betas);
-  return uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w | of_betas);
+  return uniform(x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w);
 }
 
 enum class Way : std::uint32_t {

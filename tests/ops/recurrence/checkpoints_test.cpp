@@ -27,7 +27,7 @@ using fla::conformance::Layout;
 constexpr std::int64_t kTokens = 70;
 
 template <class Args>
-struct Op {
+struct Checkpoints {
   using Functions = fla::cases::Functions<Args>;
   using Function = RecurrenceResult (*)(const Args&);
   static constexpr std::array<Function, 3> kFunctions{Functions::door, Functions::chunk,
@@ -207,17 +207,17 @@ struct Op {
   }
 };
 
-#define FLA_OP(NAME, ARGS)                                                                       \
-  TEST(Checkpoints, NAME##_keeps_states_at_any_spacing) { Op<fla::ARGS>::expect_any_spacing(); } \
-  TEST(Checkpoints, NAME##_writes_them_where_it_is_told) { Op<fla::ARGS>::expect_any_memory(); } \
-  TEST(Checkpoints, NAME##_puts_them_into_slots) { Op<fla::ARGS>::expect_slots(); }              \
-  TEST(Checkpoints, NAME##_goes_on_from_accepted_tokens) { Op<fla::ARGS>::expect_rollback(); }   \
-  TEST(Checkpoints, NAME##_keeps_its_bits) {                                                     \
-    using Functions = fla::cases::Functions<fla::ARGS>;                                          \
-    for (const std::int64_t every : {16, 48, 64})                                                \
-      Op<fla::ARGS>::expect_same_bits(Functions::original_chunk, every);                         \
-    for (const std::int64_t every : {5, 64})                                                     \
-      Op<fla::ARGS>::expect_same_bits(Functions::original_recurrent, every);                     \
+#define FLA_OP(NAME, ARGS)                                                                                \
+  TEST(Checkpoints, NAME##_keeps_states_at_any_spacing) { Checkpoints<fla::ARGS>::expect_any_spacing(); } \
+  TEST(Checkpoints, NAME##_writes_them_where_it_is_told) { Checkpoints<fla::ARGS>::expect_any_memory(); } \
+  TEST(Checkpoints, NAME##_puts_them_into_slots) { Checkpoints<fla::ARGS>::expect_slots(); }              \
+  TEST(Checkpoints, NAME##_goes_on_from_accepted_tokens) { Checkpoints<fla::ARGS>::expect_rollback(); }   \
+  TEST(Checkpoints, NAME##_keeps_its_bits) {                                                              \
+    using Functions = fla::cases::Functions<fla::ARGS>;                                                   \
+    for (const std::int64_t every : {16, 48, 64})                                                         \
+      Checkpoints<fla::ARGS>::expect_same_bits(Functions::original_chunk, every);                         \
+    for (const std::int64_t every : {5, 64})                                                              \
+      Checkpoints<fla::ARGS>::expect_same_bits(Functions::original_recurrent, every);                     \
   }
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP

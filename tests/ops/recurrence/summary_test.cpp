@@ -29,7 +29,7 @@ using fla::cases::CaseSpec;
 using fla::cases::relative_error;
 
 template <class Args>
-struct Op {
+struct Summaries {
   using Functions = fla::cases::Functions<Args>;
   using Summary = typename Args::Summary;
   static constexpr bool kDiagonal = Args::kOp.rule == fla::Rule::additive;
@@ -122,10 +122,12 @@ struct Op {
   }
 };
 
-#define FLA_OP(NAME, ARGS)                                                         \
-  TEST(Summary, NAME##_agrees_with_the_reference) { Op<fla::ARGS>::expect_all(); } \
-  TEST(Summary, NAME##_in_parts_is_the_whole) { Op<fla::ARGS>::expect_cut(); }     \
-  TEST(Summary, NAME##_of_no_tokens_is_the_identity) { Op<fla::ARGS>::expect_no_tokens_change_nothing(); }
+#define FLA_OP(NAME, ARGS)                                                                \
+  TEST(Summary, NAME##_agrees_with_the_reference) { Summaries<fla::ARGS>::expect_all(); } \
+  TEST(Summary, NAME##_in_parts_is_the_whole) { Summaries<fla::ARGS>::expect_cut(); }     \
+  TEST(Summary, NAME##_of_no_tokens_is_the_identity) {                                    \
+    Summaries<fla::ARGS>::expect_no_tokens_change_nothing();                              \
+  }
 FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 
@@ -141,7 +143,7 @@ TEST(Summary, ASequenceAloneAndInABatchHaveTheSameBits) {
   args.initial_state = args.dht = args.do_ = {};
   args.output_P = true;
   const RecurrenceSummary all = fla::kda_summary(args);
-  auto one = Op<fla::KdaArgs>::part_of(args, 19, 89);
+  auto one = Summaries<fla::KdaArgs>::part_of(args, 19, 89);
   one.cu_seqlens = {};
   const RecurrenceSummary alone = fla::kda_summary(one);
   const auto same = [](const Tensor& x, const Tensor& in) {
