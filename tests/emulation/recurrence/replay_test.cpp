@@ -31,12 +31,12 @@ ReplayResult run(const Args& args, Launch&& launch) {
   return result;
 }
 
-const auto original = [](const auto& args) {
+const auto original_step = [](const auto& args) {
   return run(args, [](const fla::ReplayCall& call, void* workspace) {
     return fla::cuda::launch_replay(call, workspace, nullptr);
   });
 };
-const auto decode = [](const auto& args) {
+const auto decode_step = [](const auto& args) {
   return run(args, [](const fla::ReplayCall& call, void* workspace) {
     return fla::cuda::launch_replay_step(call, workspace, true, nullptr);
   });
@@ -87,11 +87,12 @@ TYPED_TEST(EmulatedReplay, OriginalAgreesWithPlainSteps) {
     for (const std::int64_t T : {1, 3}) {
       EXPECT_EQ(
           RingWalk<TypeParam>(spec, {.L = 9, .T = T, .steps = 14, .strided = T == 1, .indices = DType::i32})
-              .run(original, original, this->tolerance(spec), this->tolerance(spec)),
+              .run(original_step, original_step, this->tolerance(spec), this->tolerance(spec)),
           "");
     }
   }
-  EXPECT_EQ(RingWalk<TypeParam>(specs[0], {.L = 32, .T = 11, .steps = 6}).run(original, original, 2e-5, 2e-5),
+  EXPECT_EQ(RingWalk<TypeParam>(specs[0], {.L = 32, .T = 11, .steps = 6})
+                .run(original_step, original_step, 2e-5, 2e-5),
             "");
 }
 
@@ -102,12 +103,12 @@ TYPED_TEST(EmulatedReplay, DecodeAgreesWithPlainSteps) {
         SCOPED_TRACE("K=" + std::to_string(spec.K) + " V=" + std::to_string(spec.V) +
                      " T=" + std::to_string(T));
         EXPECT_EQ(RingWalk<TypeParam>(spec, {.L = 11, .T = T, .steps = 16})
-                      .run(decode, original, this->tolerance(spec), this->tolerance(spec)),
+                      .run(decode_step, original_step, this->tolerance(spec), this->tolerance(spec)),
                   "");
       }
     }
     EXPECT_EQ(RingWalk<TypeParam>(this->decoded()[0], {.L = 32, .T = 8, .steps = 7})
-                  .run(decode, original, 2e-5, 2e-5),
+                  .run(decode_step, original_step, 2e-5, 2e-5),
               "");
   }
 }
@@ -124,7 +125,7 @@ TYPED_TEST(EmulatedReplay, HasTheSameBitsInAnyOrderOfThreads) {
                         bytes.insert(bytes.end(), now.begin(), now.end());
                         return result;
                       },
-                      original, this->tolerance(spec), this->tolerance(spec)),
+                      original_step, this->tolerance(spec), this->tolerance(spec)),
               "");
     return bytes;
   };
@@ -138,9 +139,9 @@ TYPED_TEST(EmulatedReplay, HasTheSameBitsInAnyOrderOfThreads) {
     }
   };
   for (const std::int64_t T : {1, 2}) {
-    expect_same(original, {.B = 2, .T = 24, .H = 1, .HV = 2, .K = 24, .V = 40}, T);
+    expect_same(original_step, {.B = 2, .T = 24, .H = 1, .HV = 2, .K = 24, .V = 40}, T);
     if constexpr (TypeParam::kOp.rule != fla::Rule::low_rank)
-      expect_same(decode, {.B = 2, .T = 24, .H = 1, .HV = 2, .K = 64, .V = 64}, T);
+      expect_same(decode_step, {.B = 2, .T = 24, .H = 1, .HV = 2, .K = 64, .V = 64}, T);
   }
 }
 
