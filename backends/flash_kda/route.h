@@ -20,7 +20,8 @@ struct Costs {
   double prep_alone = 4.35;    ///< the same with all packets to memory
   double state = 1.3;          ///< of one chunk of a chain
   double state_beside = 1.36;  ///< the same while prep runs beside it
-  double split = 0.76;         ///< how much of that where two CTAs share a chain
+  double mixed = 1.15;         ///< how much of that where its SM shares instructions with one that prepares
+  double split = 0.76;         ///< how much of a chunk where two CTAs share a chain
   double start = 5.0;          ///< of a chain: its first state, the first packet
   double start_beside = 4.4;   ///< the same while prep runs beside it
   double part = 0.88;          ///< of one chunk of a segment by itself
@@ -91,6 +92,13 @@ inline constexpr std::int32_t kWorthALook = 8;
 /// state where it can, and packets come back from memory (README.md).
 inline std::int32_t depth_of(std::int32_t streams) { return std::clamp(350 / streams, 5, 32); }
 
+/// Of two that wait for each other: longer than either where both take nearly the same time.
+inline double together(double x, double y) {
+  const double more = std::max(x, y), less = std::min(x, y), ratio = less / more, square = ratio * ratio,
+               fourth = square * square;
+  return more * (1 + fourth * fourth / 8);
+}
+
 inline Route cheapest_route(const RecurrenceCall& call, int processors, bool deterministic) {
   const Costs costs = costs_of(call);
   const std::int32_t items = items_of(call);
@@ -117,10 +125,11 @@ inline Route cheapest_route(const RecurrenceCall& call, int processors, bool det
     for (std::int32_t streams = 1; streams <= std::min(items, (processors - 1) / shares); ++streams) {
       const std::int32_t others = processors - streams * shares, rounds = items / streams,
                          rest = items % streams;
+      const double state = costs.state_beside * (others % 2 != 0 ? costs.mixed : 1);
       const auto round = [&](std::int32_t active) {
         return active == 0 ? 0.0
-                           : std::max(active * chunks * costs.prep / others,
-                                      chain_of(costs.state_beside, chunks) + costs.start_beside);
+                           : together(active * chunks * costs.prep / others,
+                                      chain_of(state, chunks) + costs.start_beside);
       };
       offer(costs.launch + 2.5 * costs.start + rounds * round(streams) + round(rest),
             {.streams = streams, .depth = depth_of(streams), .prep_blocks = others, .shares = shares});
