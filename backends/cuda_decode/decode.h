@@ -12,6 +12,13 @@ inline constexpr std::int64_t kMostBlocks = 65535;  ///< along y and z of a grid
 cudaError_t launch_decode(const RecurrenceCall& call, const CallExtras& extras, void* workspace, bool early,
                           cudaStream_t stream);
 
+/// Its share for several tokens, and those whose states are kept: steps.cu. Indices are on the device.
+inline namespace decode_parts {
+struct DecodeCall;
+}
+cudaError_t launch_steps(const DecodeCall& one, const RecurrenceCall& call, const CallExtras& extras,
+                         bool early, cudaStream_t stream);
+
 /// A step of replay_<op> that the verifier accepts, likewise.
 cudaError_t launch_replay_step(const ReplayCall& call, void* workspace, bool early, cudaStream_t stream);
 

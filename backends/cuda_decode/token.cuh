@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
+#include "backends/cuda_decode/decode.h"
+#include "backends/cuda_decode/early_launch.cuh"
 #include "backends/cuda_decode/limits.h"
 #include "fla/ops/common/cuda/elements.cuh"
 #include "fla/ops/common/cuda/instructions.cuh"
@@ -9,8 +12,8 @@
 #include "fla/ops/recurrence/cuda/gates.cuh"
 #include "fla/ops/recurrence/cuda/kernels.h"
 
-/// What cuda_decode's kernels share: a block's part of a state in registers, and the vectors of tokens in
-/// shared memory. decode.cu has the drawing.
+/// What cuda_decode's kernels share: elements of a state in registers, the vectors of tokens in shared
+/// memory, and launches.
 namespace fla::cuda {
 inline namespace decode_parts {
 
@@ -175,9 +178,9 @@ __device__ Factors factors_of(const DecodeCall& call, const float (&sums)[kSums]
   return factors;
 }
 
-/// Sends for this thread's channels and values of a token; put() waits for them and puts them into shared
-/// memory. A token that is alone is made by the whole block, a thread a channel; one of several by a warp.
-template <Inputs inputs, Rule rule, int K, int tile, bool several>
+/// Sends for this thread's channels and values of a token, which so many warps make; put() waits for them and
+/// puts them into shared memory.
+template <Inputs inputs, Rule rule, int K, int tile, int warps = kWarps>
 class TokenVectors {
  public:
   __device__ void fetch(const DecodeCall& call, unsigned n, unsigned t, unsigned head) {
@@ -226,44 +229,38 @@ class TokenVectors {
         g[0] = rule == Rule::additive ? head_log2_decay(call, head) : 0;
       d[c] = exp2_decay(g[0]);
     });
-    const auto put_vectors = [&](float q_factor, float k_factor) {
-      for_each_channel([&](int c, unsigned i) {
-        memory.qd[i] = q[c] * d[c] * q_factor, memory.k[i] = k[c] * k_factor, memory.d[i] = d[c];
-        if constexpr (rule == Rule::low_rank) {
-          memory.x[i] = value_of<inputs>(a_[c], call.a), memory.b[i] = b[c];
-        } else {
-          memory.x[i] = k[c] * d[c] * k_factor;
-        }
-      });
-    };
-    if constexpr (!several) put_vectors(1, 1);
+    for_each_channel([&](int c, unsigned i) {
+      memory.qd[i] = q[c] * d[c], memory.k[i] = k[c], memory.d[i] = d[c];
+      if constexpr (rule == Rule::low_rank) {
+        memory.x[i] = value_of<inputs>(a_[c], call.a), memory.b[i] = b[c];
+      } else {
+        memory.x[i] = k[c] * d[c];
+      }
+    });
     for_each_value([&](int j, unsigned i) { memory.v[i] = value_of<inputs>(v_[j], call.v); });
     float sums[kSums] = {};
 #pragma unroll
-    for (int c = 0; c < kChannels; ++c) {  // in the order of a block's warps
-      sums[0] += reduce(q[c] * q[c]), sums[1] += reduce(k[c] * k[c]), sums[2] += reduce(q[c] * k[c]);
-      if constexpr (rule == Rule::low_rank) sums[3] += reduce(q[c] * b[c]);
+    for (int c = 0; c < kChannels; ++c) {
+      sums[0] += q[c] * q[c], sums[1] += k[c] * k[c], sums[2] += q[c] * k[c];
+      if constexpr (rule == Rule::low_rank) sums[3] += q[c] * b[c];
     }
-    if constexpr (several) {
-      const Factors factors = factors_of<rule>(call, sums, raw_beta(call));
-      put_vectors(factors.q, factors.k);
-      if (threadIdx.x % 32 == 0) memory.factors = factors;
-    } else if (threadIdx.x % 32 == 0) {
 #pragma unroll
-      for (int s = 0; s < kUsedSums<rule>; ++s) memory.sums[s][threadIdx.x / 32] = sums[s];
+    for (int s = 0; s < kUsedSums<rule>; ++s) {
+      const float sum = reduce(sums[s]);
+      if (threadIdx.x % 32 == 0) memory.sums[s][threadIdx.x / 32 % warps] = sum;
     }
   }
 
-  /// Of a token that is alone, once the whole block has put it.
+  /// Once all warps have put the token.
   template <class Memory>
   __device__ Factors factors(const DecodeCall& call, const Memory& memory) const {
     float all[kSums] = {};
 #pragma unroll
     for (int s = 0; s < kUsedSums<rule>; ++s) {
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) all[s] += memory.sums[s][w];
+      for (int w = 0; w < warps; ++w) all[s] += memory.sums[s][w];
     }
-    return factors_of<rule>(call, all, raw_beta(call));
+    return factors_of<rule>(call, all, value_of<inputs>(beta_, call.beta));
   }
 
   /// body(channel, k, g): the bits of the token's key and gate.
@@ -272,41 +269,28 @@ class TokenVectors {
     for_each_channel([&](int c, unsigned i) { body(i, k_[c], g_[c]); });
   }
 
-  /// Of several tokens of a call that normalizes, once all have been put: what the keys before this one add
-  /// to its divisor.
-  template <class Memory>
-  __device__ void add_keys_before(const DecodeCall& call, Memory* memory, int t) const {
-    float sum = 0;
-    for_each_channel([&](int c, unsigned i) {
-      float keys = 0;
-      for (int s = 0; s < t; ++s) keys += memory[s].k[i];
-      sum += value_of<inputs>(q_[c], call.q) * keys;
-    });
-    sum = reduce(sum) * call.scale;
-    if (threadIdx.x % 32 == 0) memory[t].factors.divisor += sum;
-  }
-
  private:
-  static constexpr int kChannels = several ? K / 32 : 1, kValues = several ? tile / 32 : 1;
+  static constexpr int kThreadsOfOne = 32 * warps;
+  template <int count>
+  static constexpr int kEach = (count + kThreadsOfOne - 1) / kThreadsOfOne;
+  static constexpr int kChannels = kEach<K>, kValues = kEach<tile>;
 
-  template <int places, int count, class Body>
+  template <int count, class Body>
   static __device__ void for_each_place(Body&& body) {
 #pragma unroll
-    for (int c = 0; c < places; ++c) {
-      const unsigned i = several ? c * 32 + threadIdx.x % 32 : threadIdx.x;
-      if (several || i < count) body(c, i);
+    for (int c = 0; c < kEach<count>; ++c) {
+      const unsigned i = c * kThreadsOfOne + threadIdx.x % kThreadsOfOne;
+      if (count % kThreadsOfOne == 0 || i < count) body(c, i);
     }
   }
   template <class Body>
   static __device__ void for_each_channel(Body&& body) {
-    for_each_place<kChannels, K>(body);
+    for_each_place<K>(body);
   }
   template <class Body>
   static __device__ void for_each_value(Body&& body) {
-    for_each_place<kValues, tile>(body);
+    for_each_place<tile>(body);
   }
-
-  __device__ float raw_beta(const DecodeCall& call) const { return value_of<inputs>(beta_, call.beta); }
 
   std::uint32_t q_[kChannels], k_[kChannels], g_[kChannels], a_[kChannels], b_[kChannels], bias_[kChannels],
       v_[kValues], beta_, rate_;
@@ -376,6 +360,37 @@ inline bool all_are_bf16(const RecurrenceCall& given, const LowRankPair& pair) {
 template <class Body>
 cudaError_t with_flag(bool flag, Body&& body) {
   return flag ? body(std::true_type{}) : body(std::false_type{});
+}
+
+/// body<inputs, State, K, v_first>() for a call with states like these.
+template <class Body>
+cudaError_t with_sizes(const RecurrenceCall& given, const LowRankPair& pair, const States& states,
+                       Body&& body) {
+  return with_flag(all_are_bf16(given, pair), [&]<bool bf16_inputs>(std::bool_constant<bf16_inputs>) {
+    return with_flag(states.dtype == DType::bf16, [&]<bool bf16_state>(std::bool_constant<bf16_state>) {
+      return with_flag(given.K == 128, [&]<bool wide>(std::bool_constant<wide>) {
+        return with_flag(states.key == 1, [&]<bool v_first>(std::bool_constant<v_first>) {
+          using State = std::conditional_t<bf16_state, __nv_bfloat16, float>;
+          return body.template operator() < bf16_inputs ? Inputs::bf16 : Inputs::any, State, wide ? 128 : 64,
+                 v_first > ();
+        });
+      });
+    });
+  });
+}
+
+/// A block for so many values of a head of a sequence; on some of the sequences at a time, as many as a grid
+/// holds. The kernel's last argument is the first of them.
+template <class Kernel, class... Calls>
+cudaError_t launch_blocks(Kernel* kernel, const RecurrenceCall& given, int values, int threads, bool early,
+                          cudaStream_t stream, const Calls&... calls) {
+  for (std::int64_t first = 0; first < given.N; first += kMostBlocks) {
+    const dim3 grid{static_cast<unsigned>(given.V / values), static_cast<unsigned>(given.HV),
+                    static_cast<unsigned>(std::min(kMostBlocks, given.N - first))};
+    const cudaError_t error = launch_early(kernel, grid, threads, early, stream, calls..., first);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace decode_parts

@@ -75,8 +75,10 @@ TYPED_TEST_SUITE(ReplayOnGpu, TypesBut<void FLA_RECURRENCE_OPS(FLA_OP)>, fla_tes
 
 TYPED_TEST(ReplayOnGpu, AgreesWithPlainSteps) {
   for (const std::int64_t K : {64, 128, 40}) {
-    for (const auto& spec : fla::conformance::specs_with_options<TypeParam>(
-             {.B = 3, .T = 24, .H = 1, .HV = 2, .K = K, .V = 64, .data = DataKind::resets})) {
+    auto specs = fla::conformance::specs_with_options<TypeParam>(
+        {.B = 3, .T = 24, .H = 1, .HV = 2, .K = K, .V = 64, .data = DataKind::resets});
+    if (K != 64) specs.resize(1);  // every option with one size, every size with one
+    for (const auto& spec : specs) {
       for (const std::int64_t T : {1, 4}) this->walk(spec, {.L = 16, .T = T, .steps = 24}, 2e-5);
     }
   }

@@ -40,22 +40,23 @@ using SmallOnGpu = fla_test::AllocatedApart<fla_test::GpuTest>;
 TEST_F(SmallOnGpu, DecodesWithBothStateTypesAndLayouts) {
   for (const DType state : {DType::f32, DType::bf16}) {
     for (const bool v_first : {false, true}) {
-      expect_agreement_on_gpu(make_kda_case({.B = 3,
-                                             .T = v_first ? 3 : 1,
-                                             .H = 1,
-                                             .HV = 2,
-                                             .K = v_first ? 64 : 128,
-                                             .V = state == DType::f32 ? 64 : 128,
-                                             .dtype = DType::bf16,
-                                             .gate_dtype = v_first ? DType::bf16 : DType::f32,
-                                             .state_dtype = state,
-                                             .options = {.output_final_state = true,
-                                                         .use_qk_l2norm_in_kernel = true,
-                                                         .use_gate_in_kernel = true,
-                                                         .use_beta_sigmoid_in_kernel = true,
-                                                         .lower_bound = -5.0f,
-                                                         .state_v_first = v_first}})
-                                  .args);
+      for (const std::int64_t T : {1, 3, 6})
+        expect_agreement_on_gpu(make_kda_case({.B = 3,
+                                               .T = T,
+                                               .H = 1,
+                                               .HV = 2,
+                                               .K = v_first ? 64 : 128,
+                                               .V = state == DType::f32 ? 64 : 128,
+                                               .dtype = DType::bf16,
+                                               .gate_dtype = v_first ? DType::bf16 : DType::f32,
+                                               .state_dtype = state,
+                                               .options = {.output_final_state = true,
+                                                           .use_qk_l2norm_in_kernel = true,
+                                                           .use_gate_in_kernel = true,
+                                                           .use_beta_sigmoid_in_kernel = true,
+                                                           .lower_bound = -5.0f,
+                                                           .state_v_first = v_first}})
+                                    .args);
     }
   }
 }
