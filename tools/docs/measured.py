@@ -10,9 +10,10 @@ FLASH, CUDA, FAMILY, BACKWARD = "flash_kda_h200.txt", "cuda_h200.txt", "family_h
 CPU, XEON, PYTHON, TILELANG = "cpu_neoverse_v1.txt", "cpu_xeon_avx.txt", "python_neoverse_v1.txt", "tilelang_h200.txt"
 NUMERICS, PEERS, WHEEL = "numerics_neoverse_v1.txt", "peers.txt", "wheel_aarch64.txt"
 PREFILL_PEERS = ["cuDNN", "FlashKDA", "flash-linear-attention"]
-FLASH_GDN = "commit 2343c7d"  # the part of FAMILY with flash_gdn
-FLASH_GLA = "gla and simple_gla on Hopper's tensor cores"  # and that with flash_gla and flash_simple_gla
-FLASH_DELTA = "--gates random|slow --seconds 0.03:"  # and that with its delta_rule
+TILELANG_FAMILY = "commit 2343c7d"  # the part of FAMILY with tilelang
+FLASH_FAMILY = "Packets carried by a warp a place"  # and that with the prefill of the flash_ backends
+PREFILL_BACKENDS = {"gated_delta_rule": "flash_gdn", "delta_rule": "flash_gdn", "gla": "flash_gla", "simple_gla": "flash_simple_gla",
+                    "retention": "flash_simple_gla", "lightning_attn": "flash_simple_gla", "linear_attn": "flash_simple_gla"}
 
 
 def three_digits(text):
@@ -59,12 +60,8 @@ def family(op, kind, gates="random"):
     where = dict(op=op, shape=f"{tokens},{heads},K=128,V=128", gates=gates)
     if op == "kda" and kind == "prefill":
         return prefill("B1 T8192 H32", gates), "flash_kda"
-    if op in ("gated_delta_rule", "delta_rule") and kind == "prefill":
-        part = FLASH_GDN if op == "gated_delta_rule" else FLASH_DELTA
-        return three_digits(value(FAMILY, "graph", after=part, backend="flash_gdn", **where)), "flash_gdn"
-    if op in ("gla", "simple_gla") and kind == "prefill":
-        backend = "flash_gla" if op == "gla" else "flash_simple_gla"
-        return three_digits(value(FAMILY, "graph", after=FLASH_GLA, backend=backend, **where)), backend
+    if op in PREFILL_BACKENDS and kind == "prefill":
+        return three_digits(value(FAMILY, "graph", after=FLASH_FAMILY, **where)), PREFILL_BACKENDS[op]
     after = "commit a6d7129" if op == "iplr_delta_rule" else ""
     backend = "cuda_decode" if kind == "decode" else "original"
     ms = value(FAMILY, "graph", after=after, backend=backend, **where)

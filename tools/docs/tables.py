@@ -95,12 +95,14 @@ def gpu_errors():
     """Of the kernels for GPUs, in the runs that the times are from."""
     lines = []
     seen = set()
-    for after in ("", measured.FLASH_GDN):
-        for row in rows(measured.FAMILY, ["op", "shape", "gates", "backend", "error o"], after=after):
-            key = row["op"], row["gates"], row["backend"]
-            if row["shape"].startswith("B=1,T=8192") and key not in seen and not row["op"].endswith("*"):
-                seen.add(key)
-                lines.append([f"`{row['op']}`", row["gates"], f"`{row['backend']}`", row["error o"], row["error state"]])
+    columns = ["op", "shape", "gates", "error o"]
+    found = rows(measured.FAMILY, [*columns, "backend"]) + rows(measured.FAMILY, columns, after=measured.FLASH_FAMILY)
+    for row in found + rows(measured.FAMILY, [*columns, "backend"], after=measured.TILELANG_FAMILY):
+        backend = row.get("backend") or measured.PREFILL_BACKENDS.get(row["op"], "flash_kda")
+        key = row["op"], row["gates"], backend
+        if row["shape"].startswith("B=1,T=8192") and key not in seen and not row["op"].endswith("*"):
+            seen.add(key)
+            lines.append([f"`{row['op']}`", row["gates"], f"`{backend}`", row["error o"], row["error state"]])
     return markdown(["op", "gates", "backend", "error of o", "error of the state"], sorted(lines))
 
 
