@@ -319,6 +319,7 @@ class ReplayStep {
   std::vector<std::int64_t> counts_{0};
   std::vector<fla::Tensor> rings_ = [] {
     std::vector<fla::Tensor> made;
+    made.reserve(5);
     for (int i = 0; i < 5; ++i) made.push_back(fla::Tensor::zeros({1, 8, 2, 8}, DType::f32));
     return made;
   }();
