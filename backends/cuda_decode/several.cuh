@@ -23,8 +23,8 @@
 ///     sums      over S, of all tokens
 ///     outputs   a thread takes a value: from token to token, u and o
 ///
-/// Each of them is short, and there are few blocks on a multiprocessor: what counts is how long a thread
-/// waits for its own last instruction. So loops over tokens are unrolled, and loads of all of them under way.
+/// Each of them is short, and a multiprocessor holds few blocks: what counts is the latency of dependent
+/// instructions. So loops over tokens are unrolled, and all their loads are under way at once.
 namespace fla::cuda {
 inline namespace decode_parts {
 

@@ -17,14 +17,14 @@ enum class Barrier : std::uint32_t {
   scaling = 1,  ///< the scaling warps wait for each other
   folding = 2,  ///< F0 and F1 wait: the pairs are read. Then F1 arrives, F0 waits: F1 has M, its T2 is there
   kr_read = 3,  ///< F0 waits: all of it has read Kr, whose place K^r takes
-  scaled =
-      4,  ///< [2 places] the scaling warps and the one that finds arrive, the folding warps wait: the task
-          ///< is scaled, the record of the next but one is there
+  // [2 places] the scaling warps and the one that finds arrive, the folding warps wait: the task is scaled,
+  // the record of the next but one is there
+  scaled = 4,
   folds_next = 15,   ///< a folding warp arrives, those that go ahead wait: the next task is folded
   t2_read = 6,       ///< F0 arrives, F1 waits: nobody reads T2 any more, whose place B takes
   m_stored = 8,      ///< the two masking warps of F0 arrive, F1 waits: M is there
   inverted = 10,     ///< the four solving warps wait: the diagonal blocks of T are there
-  folded = 11,       ///< [2 places] the folding warps arrive, the carrying warp waits: the packet is there
+  folded = 11,       ///< [2 places] the folding warps arrive, its carrying warp waits: the packet is there
   first_noted = 13,  ///< the carrying warps arrive, the folding warps wait: they have read the first records
   f0_solved = 14,    ///< F0 arrives, F1 waits: F0's rows of T2^T are there
 

@@ -23,9 +23,8 @@
 ///   step         who                                       from -> to (shared memory unless said)
 ///   1  loads     threads of the folding warps: TMA         g -> g; of blocks of 32 tokens
 ///                                                          [q0; k0] -> rows0, [k1; q1] -> rows1
-///      ahead     warps 18 and 19                           where n + 3 is -> record; beta and gate
-///      parameters
-///                                                          or, of a gate a token, logarithms -> beta, …
+///      ahead     warps 18 and 19                           where n + 3 is -> record; beta, and gate
+///                                                          parameters or logarithms -> beta, …
 ///   scale: warps 0 to 7
 ///   2  gates     warp: 8 tokens, lane: 4 channels          g -> a (registers); products over the 8 -> run
 ///      norms     warp: 16 tokens of q or of k, by mma      rows -> diagonal of X X^T -> factor

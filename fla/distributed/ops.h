@@ -10,11 +10,10 @@
 /// length; each applies those of the pieces before its own (`merge`), and the rest is an ordinary call.
 ///
 /// Tensors are this rank's: B is 1, T is context.tokens(), and the N sequences are those of
-/// context.cu_seqlens(), one a piece. The
-/// arguments have no cu_seqlens and no state_indices. initial_state is that of every piece, and read where
-/// the piece begins its sequence; final_state is the state after every piece, the sequence's where the piece
-/// ends it. States are f32. linear_attn's normalize is refused: its sums go beyond the state. Results have
-/// the same bits for any placement of the same cuts.
+/// context.cu_seqlens(), one a piece. The arguments have no cu_seqlens and no state_indices. initial_state is
+/// that of every piece, and read where the piece begins its sequence; final_state is the state after every
+/// piece, the sequence's where the piece ends it. States are f32. linear_attn's normalize is refused: its
+/// sums go beyond the state. Results have the same bits for any placement of the same cuts.
 ///
 /// Calls are collective (context.h). A rank whose arguments are wrong throws before it exchanges anything;
 /// the others throw BackendError, as they do when a rank dies. Tensors may be on a GPU: summaries go through

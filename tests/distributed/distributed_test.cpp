@@ -375,7 +375,7 @@ TEST(DistributedRefuses, BadInput) {
   EXPECT_EQ(context.bytes_sent(), 0);
 }
 
-/// The last: what the missing rank was waited for in stays under way.
+/// The last test: the exchange that the missing rank never joins stays under way.
 TEST(DistributedFailure, ARankThatDoesNotComeIsNamed) {
   if (world_size() == 1) GTEST_SKIP() << "needs two ranks";
   const LongKda kda;
