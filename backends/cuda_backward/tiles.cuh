@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cuda_backward/bulk.cuh"
+#include "fla/ops/common/cuda/bulk.cuh"
 #include "fla/ops/common/cuda/copies.cuh"
 #include "fla/ops/common/cuda/instructions.cuh"
 #include "fla/ops/common/cuda/mma.cuh"

@@ -185,8 +185,8 @@ cudaError_t launch_decode(const RecurrenceCall& given, const CallExtras& given_e
   const States& states = given.initial_state.data ? given.initial_state : given.final_state;
   return with_sizes(given, pair, states, [&]<Inputs inputs, class State, int K, bool v_first>() {
     return with_rule(given.rule, [&]<Rule rule>(std::integral_constant<Rule, rule>) {
-      return launch_blocks(decode<inputs, State, K, v_first, rule>, given, kTile<State, K>, kThreads, early,
-                           stream, call);
+      return launch_blocks(decode<inputs, State, K, v_first, rule>, given, kTile<State, K>, kThreads, 0,
+                           early, stream, call);
     });
   });
 }

@@ -21,20 +21,22 @@ __device__ inline void wait_for_kernel_before() {
 /// `early`: the device has it (sm_90 and up). In a graph only: launched one by one, the host's share of it
 /// costs more than it saves.
 template <class... Parameters, class... Arguments>
-cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, bool early,
+cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, int shared_bytes, bool early,
                          cudaStream_t stream, const Arguments&... arguments) {
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
   if (early) {
     if (const cudaError_t error = cudaStreamIsCapturing(stream, &capturing); error != cudaSuccess)
       return error;
   }
-  if (capturing == cudaStreamCaptureStatusNone) return launch(kernel, grid, threads, 0, stream, arguments...);
+  if (capturing == cudaStreamCaptureStatusNone)
+    return launch(kernel, grid, threads, shared_bytes, stream, arguments...);
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = 1;

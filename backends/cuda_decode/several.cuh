@@ -28,8 +28,6 @@
 namespace fla::cuda {
 inline namespace decode_parts {
 
-inline constexpr int kMostPlaces = 32;  ///< of a ring
-
 /// Tiles of a head's values that a block has: heads have 64 values or more.
 template <int tile>
 inline constexpr int kParts = 2 * tile <= 64 ? 2 : 1;

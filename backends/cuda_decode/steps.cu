@@ -118,10 +118,10 @@ cudaError_t launch_steps(const DecodeCall& one, const RecurrenceCall& given, con
       if constexpr (inputs == Inputs::bf16) {
         if (call.tokens <= kMostTokens / 2)
           return launch_blocks(steps<inputs, State, K, v_first, rule, kMostTokens / 2>, given, values,
-                               threads, early, stream, call);
+                               threads, 0, early, stream, call);
       }
-      return launch_blocks(steps<inputs, State, K, v_first, rule, kMostTokens>, given, values, threads, early,
-                           stream, call);
+      return launch_blocks(steps<inputs, State, K, v_first, rule, kMostTokens>, given, values, threads, 0,
+                           early, stream, call);
     });
   });
 }

@@ -382,12 +382,13 @@ cudaError_t with_sizes(const RecurrenceCall& given, const LowRankPair& pair, con
 /// A block for so many values of a head of a sequence; on some of the sequences at a time, as many as a grid
 /// holds. The kernel's last argument is the first of them.
 template <class Kernel, class... Calls>
-cudaError_t launch_blocks(Kernel* kernel, const RecurrenceCall& given, int values, int threads, bool early,
-                          cudaStream_t stream, const Calls&... calls) {
+cudaError_t launch_blocks(Kernel* kernel, const RecurrenceCall& given, int values, int threads,
+                          int shared_bytes, bool early, cudaStream_t stream, const Calls&... calls) {
   for (std::int64_t first = 0; first < given.N; first += kMostBlocks) {
     const dim3 grid{static_cast<unsigned>(given.V / values), static_cast<unsigned>(given.HV),
                     static_cast<unsigned>(std::min(kMostBlocks, given.N - first))};
-    const cudaError_t error = launch_early(kernel, grid, threads, early, stream, calls..., first);
+    const cudaError_t error =
+        launch_early(kernel, grid, threads, shared_bytes, early, stream, calls..., first);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;

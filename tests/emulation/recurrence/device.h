@@ -216,6 +216,7 @@ void add_product(float (&d)[tiles][4], Operand<a_rows_are_k> a, Operand<b_rows_a
 
 // ---- bulk.cuh
 
+inline constexpr bool kHasBulkCopies = true;
 struct alignas(8) Arrival {
   std::int32_t missing, round;  ///< bytes of the round that is on its way
 
@@ -243,6 +244,11 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, int sh
   return cudaSuccess;
 }
 
+template <auto kernel>
+cudaError_t allow_shared_memory(int bytes) {
+  return static_cast<std::size_t>(bytes) > kSharedBytes ? cudaErrorInvalidConfiguration : cudaSuccess;
+}
+
 template <auto kernel, int shared_bytes, class... Arguments>
 cudaError_t launch_blocks(std::int64_t blocks, int threads, cudaStream_t stream,
                           const Arguments&... arguments) {
@@ -253,9 +259,9 @@ cudaError_t launch_blocks(std::int64_t blocks, int threads, cudaStream_t stream,
 
 inline void wait_for_kernel_before() {}
 template <class... Parameters, class... Arguments>
-cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, bool, cudaStream_t stream,
-                         const Arguments&... arguments) {
-  return launch(kernel, grid, threads, 0, stream, arguments...);
+cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, int shared_bytes, bool,
+                         cudaStream_t stream, const Arguments&... arguments) {
+  return launch(kernel, grid, threads, shared_bytes, stream, arguments...);
 }
 
 }  // namespace fla::cuda

@@ -6,10 +6,16 @@
 
 #include "fla/ops/common/cuda/instructions.cuh"
 
-/// Copies of whole tiles to shared memory, by one instruction each; tests/emulation has others in their
-/// place. Warpgroups' products read what has arrived as it is. What threads wrote to a place before, and
-/// products read since, needs no more than the barrier in between.
+/// Copies of whole tiles to shared memory, by one instruction each, from sm_90 on; tests/emulation has others
+/// in their place. Warpgroups' products read what has arrived as it is. What threads wrote to a place before,
+/// and products read since, needs no more than the barrier in between.
 namespace fla::cuda {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+inline constexpr bool kHasBulkCopies = false;
+#else
+inline constexpr bool kHasBulkCopies = true;
+#endif
 
 /// Where a round of copies is waited for. One thread begins, once, and then a round: expect(all bytes of the
 /// round), its copies. Any may wait for it, after a barrier behind begin(), and all have to before the next.
