@@ -19,6 +19,7 @@
 #include "fla/dispatch/settings/policy.h"
 #include "tests/ops/merge/merge_call.h"
 #include "tests/ops/recurrence/gradient_checks.h"
+#include "tests/ops/step/step_call.h"
 #include "tools/cases/backward_case.h"
 
 /// An op that is not the library's, with a function that C can call and one that it cannot.
@@ -159,6 +160,19 @@ void expect_same(const std::string& name, const Args& args, typename Args::Resul
   });
 }
 
+/// Likewise of a step, which no call can take twice. Returns its name.
+template <class Args>
+std::string expect_same_step(const std::string& name, fla::StepResult (*function)(const Args&)) {
+  const fla_test::StepCall<Args> here({}), there({});
+  Args without = there.args;
+  without.out = {};
+  (void)function(here.args);
+  EXPECT_TRUE(same_bits(CCall(without).run(name.c_str())["out"], here.out)) << name;
+  EXPECT_TRUE(same_bits(there.state, here.state)) << name;
+  EXPECT_TRUE(same_bits(there.conv_state, here.conv_state)) << name;
+  return name;
+}
+
 template <class Args>
 fla::cases::CaseSpec<Args> some_call() {
   fla::cases::CaseSpec<Args> spec{.T = 41, .H = 2, .HV = 4, .K = 12, .V = 20};
@@ -252,6 +266,8 @@ TEST(CApi, EveryFunctionOfEveryOpHasTheBitsOfTheCppCall) {
          &fla::gated_rms_norm);
   const fla_test::MergeCall merged({});
   expect("merge", "merge", merged.args, &fla::merge);
+  called.insert(expect_same_step("kda_step.kda_step", &fla::kda_step));
+  called.insert(expect_same_step("gated_delta_rule_step.gated_delta_rule_step", &fla::gated_delta_rule_step));
   EXPECT_EQ(called, all_functions());
 }
 

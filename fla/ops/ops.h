@@ -4,10 +4,12 @@
 #include "fla/ops/delta_rule/delta_rule.h"
 #include "fla/ops/dplr_delta_rule/dplr_delta_rule.h"
 #include "fla/ops/gated_delta_rule/gated_delta_rule.h"
+#include "fla/ops/gated_delta_rule_step/gated_delta_rule_step.h"
 #include "fla/ops/gated_rms_norm/gated_rms_norm.h"
 #include "fla/ops/gla/gla.h"
 #include "fla/ops/iplr_delta_rule/iplr_delta_rule.h"
 #include "fla/ops/kda/kda.h"
+#include "fla/ops/kda_step/kda_step.h"
 #include "fla/ops/lightning_attn/lightning_attn.h"
 #include "fla/ops/linear_attn/linear_attn.h"
 #include "fla/ops/merge/merge.h"
@@ -34,3 +36,8 @@
 #define FLA_LAYER_OPS(OP)       \
   OP(short_conv, ShortConvArgs) \
   OP(gated_rms_norm, GatedRmsNormArgs)
+
+/// Steps of whole layers, likewise.
+#define FLA_STEP_OPS(OP)    \
+  OP(kda_step, KdaStepArgs) \
+  OP(gated_delta_rule_step, GatedDeltaRuleStepArgs)

@@ -60,6 +60,22 @@ const std::vector<OpFunction>& functions() {
     made.push_back(function_of<GatedRmsNormArgs, &fla::gated_rms_norm>(
         "gated_rms_norm", "gated_rms_norm", "The norm of a recurrence's outputs, times their gate.",
         "o = x * rsqrt(mean(x^2) + eps) * weight * g * sigmoid(g)"));
+    const auto step_formula = [](const RecurrenceOp& op) {
+      return "y_i = conv_bias_i + sum over j of conv_weight_ij * x_(t - W + 1 + j),i\n"
+             "q_t, k_t, v_t = y * sigmoid(y)\n" +
+             formula_of(op) +
+             "out_t = o_t * rsqrt(mean(o_t^2) + norm_eps) * norm_weight * z_t * sigmoid(z_t)";
+    };
+    static const std::string kda_step = step_formula(KdaStepArgs::kOp.recurrence),
+                             gated_delta_rule_step = step_formula(GatedDeltaRuleStepArgs::kOp.recurrence);
+    made.push_back(function_of<KdaStepArgs, &fla::kda_step>(
+        "kda_step", "kda_step",
+        "A decoding step of a layer of Kimi Delta Attention: convolution, recurrence and gated norm.",
+        kda_step));
+    made.push_back(function_of<GatedDeltaRuleStepArgs, &fla::gated_delta_rule_step>(
+        "gated_delta_rule_step", "gated_delta_rule_step",
+        "A decoding step of a layer of Gated DeltaNet: convolution, recurrence and gated norm.",
+        gated_delta_rule_step));
     return made;
   }();
   return all;

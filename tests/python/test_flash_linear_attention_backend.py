@@ -22,7 +22,8 @@ from fla_cpp import _compatibility
 from test_flash_linear_attention import additive_call, call_of
 
 register, unregister = fla_cpp.flash_linear_attention.register, fla_cpp.flash_linear_attention.unregister
-OPS = [op.name for op in fla_cpp.ops() if op.name not in ("common", "gated_rms_norm", "merge", "short_conv")]
+LAYER_OPS = ("common", "gated_rms_norm", "merge", "short_conv", "kda_step", "gated_delta_rule_step")
+OPS = [op.name for op in fla_cpp.ops() if op.name not in LAYER_OPS]
 FUNCTIONS = [f"{prefix}_{op}" for op in OPS for prefix in ("chunk", "fused_recurrent")]
 FUSED = [f"fused_chunk_{op}" for op in ("simple_gla", "retention", "linear_attn")]
 

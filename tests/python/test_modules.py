@@ -65,6 +65,31 @@ def test_short_conv_updates_a_pool_in_its_place():
     assert np.array_equal(pool[[0, 1, 3]], before[[0, 1, 3]])
 
 
+@pytest.mark.parametrize("of", [np.asarray, torch.from_numpy])
+def test_a_step_is_its_three_ops_in_place_of_two_pools(of):
+    heads, K, V, slots = 2, 8, 4, np.array([3, -1, 0])
+    D = 2 * heads * K + heads * V
+    call = {"x": numbers(3, 1, D), "conv_weight": numbers(D, 4, seed=1), "conv_state": numbers(4, D, 3, seed=2),
+            "g": -np.abs(numbers(3, 1, heads, K, seed=3)), "beta": sigmoid(numbers(3, 1, heads, seed=4)),
+            "z": numbers(3, 1, heads, V, seed=5), "state": numbers(4, heads, K, V, seed=6)}  # fmt: skip
+    conv_pool, pool = call["conv_state"].copy(), call["state"].copy()
+    y, _ = fla_cpp.short_conv(
+        call["x"], call["conv_weight"], initial_state=conv_pool, final_state=conv_pool, state_indices=slots, use_silu=True
+    )
+    q, k, v = np.split(y, [heads * K, 2 * heads * K], axis=-1)
+    q, k, v = q.reshape(3, 1, heads, K), k.reshape(3, 1, heads, K), v.reshape(3, 1, heads, V)
+    o, _ = fla_cpp.fused_recurrent_kda(
+        q, k, v, call["g"], call["beta"], initial_state=pool, final_state=pool, state_indices=slots
+    )
+    exact = fla_cpp.gated_rms_norm(o, call["z"])
+    given = {name: of(x) for name, x in call.items()}
+    found = fla_cpp.kda_step(**given, state_indices=of(slots))
+    assert error(found, exact) < 1e-5
+    assert not np.asarray(found)[1].any()
+    assert error(given["state"], pool) < 1e-5
+    assert np.array_equal(given["conv_state"], conv_pool)
+
+
 def test_gated_rms_norm_agrees_with_float64():
     x, g, weight = numbers(2, 3, 2, 8), numbers(2, 3, 2, 8, seed=1), numbers(8, seed=2)
     exact = x / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True) + 1e-5) * weight * sigmoid(g)

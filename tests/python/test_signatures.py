@@ -14,7 +14,8 @@ import pytest
 from fla_cpp import _compatibility, _fla_cpp
 
 FUNCTIONS = {function["name"]: function for function in _compatibility.with_aliases(_fla_cpp.functions())}
-LAYER_OPS = ["merge", "short_conv", "gated_rms_norm"]  # around a recurrence
+STEPS = ["kda_step", "gated_delta_rule_step"]  # of whole layers
+LAYER_OPS = ["merge", "short_conv", "gated_rms_norm", *STEPS]  # around a recurrence
 by_name = pytest.mark.parametrize("name", FUNCTIONS)
 
 
@@ -80,6 +81,8 @@ def test_the_documentation_has_the_formula_of_the_ops_header(name):
     start = "" if op in LAYER_OPS and op != "merge" else ", from initial_state or a state S of zeros"
     if name.startswith(("replay_", "fold_")):
         start = ", from state and its ring"
+    if op in STEPS:
+        start = ", from the states of its slot"
     each = "summary c" if op == "merge" else "token t"
     formula = text.partition(f"For every {each}{start}:\n\n")[2].partition("\n\n")[0]
     lines = [line.strip() for line in formula.splitlines()]
@@ -112,6 +115,7 @@ def test_the_example_of_the_documentation_runs(name):
         assert variables[result].shape == (1, 4, 64, 64) and variables[result].isfinite().all()
     else:
         shape = (1, 100, 256) if name == "short_conv" else (1, 4 if name.startswith("replay_") else 100, 4, 64)
+        shape = (1, 1, 4, 64) if name in STEPS else shape
         assert variables["o"].shape == shape and variables["o"].isfinite().all()
     first = {"merge": "R"}.get(name, "x" if name in LAYER_OPS else "k")
     assert isinstance(variables[first], torch.Tensor)
@@ -197,7 +201,7 @@ def test_the_stubs_have_the_functions_own_signature(name):
     results = ["_Array", "_Array | None"]
     if name.endswith("_backward"):
         results = ["_Array | None"] * len(FUNCTIONS[name]["results"])
-    expected = "_Array" if name in ("gated_rms_norm", "merge") else f"tuple[{', '.join(results)}]"
+    expected = "_Array" if name in ("gated_rms_norm", "merge", *STEPS) else f"tuple[{', '.join(results)}]"
     if name.startswith(("replay_", "fold_")):
         expected = "_Array" if name.startswith("replay_") else "None"
     assert ast.unparse(stub.returns) == expected

@@ -132,11 +132,11 @@ TEST(ExplainCommand, TakesTheOpsOfALayerAroundItsRecurrence) {
 }
 
 TEST(ExplainCommand, SaysWhichOpsAndSizesItKnows) {
-  EXPECT_EQ(
-      fla({"explain", "common", "--shape", kShape}).err,
-      "fla: op: expected one of kda, gated_delta_rule, delta_rule, gla, simple_gla, retention, "
-      "lightning_attn, linear_attn, dplr_delta_rule, iplr_delta_rule, short_conv, gated_rms_norm, merge, "
-      "common.l2_norm, common.gate, common.solve_tril, got 'common'\n");
+  EXPECT_EQ(fla({"explain", "common", "--shape", kShape}).err,
+            "fla: op: expected one of kda, gated_delta_rule, delta_rule, gla, simple_gla, retention, "
+            "lightning_attn, linear_attn, dplr_delta_rule, iplr_delta_rule, short_conv, gated_rms_norm, "
+            "kda_step, gated_delta_rule_step, merge, "
+            "common.l2_norm, common.gate, common.solve_tril, got 'common'\n");
   EXPECT_EQ(fla({"explain", "common.solve_tril", "--shape", "T=64,H=2,K=16"}).err,
             "fla: shape: expected a size of C, got none\n");
   EXPECT_EQ(fla({"explain", "kda", "--shape", "T=64,H=2,C=16"}).err,

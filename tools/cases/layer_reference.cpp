@@ -1,10 +1,16 @@
 #include "tools/cases/layer_reference.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "fla/ops/recurrence/call_of.h"
+#include "fla/ops/step/call_of.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/offsets.h"
+#include "tools/cases/recurrence_reference.h"
 #include "tools/cases/reference_token.h"
 
 namespace fla::cases {
@@ -81,6 +87,83 @@ std::vector<double> reference_of(const GatedRmsNormArgs& args) {
     }
   }
   return o;
+}
+
+namespace {
+
+/// In f32, as an input of the part of a step that comes next.
+Tensor as_f32(const std::vector<double>& numbers, std::span<const std::int64_t> shape) {
+  Tensor tensor = Tensor::empty(shape, DType::f32);
+  for (std::size_t i = 0; i < numbers.size(); ++i) store(tensor, static_cast<std::int64_t>(i), numbers[i]);
+  return tensor;
+}
+
+}  // namespace
+
+StepReference reference_of(const step::Arguments& args) {
+  ShortConvReference conv = reference_of(ShortConvArgs{.x = args.x,
+                                                       .weight = args.conv_weight,
+                                                       .bias = args.conv_bias,
+                                                       .initial_state = args.conv_state,
+                                                       .use_silu = true,
+                                                       .state_indices = args.state_indices,
+                                                       .final_state = args.conv_state});
+  const Tensor qkv = as_f32(conv.o, args.x.shape());
+  step::Arguments widened{args.op,
+                          args.table,
+                          args.args,
+                          qkv.view(),
+                          args.conv_weight,
+                          args.conv_state,
+                          args.g,
+                          args.beta,
+                          args.z,
+                          args.state,
+                          args.conv_bias,
+                          args.A_log,
+                          args.dt_bias,
+                          args.norm_weight,
+                          args.state_indices,
+                          args.out,
+                          args.scale,
+                          args.lower_bound,
+                          args.norm_eps,
+                          args.use_qk_l2norm_in_kernel,
+                          args.use_gate_in_kernel,
+                          args.use_beta_sigmoid_in_kernel,
+                          args.allow_neg_eigval,
+                          args.safe_gate,
+                          args.state_v_first,
+                          args.norm_use_sigmoid,
+                          args.stream,
+                          args.workspace};
+  const Reference made =
+      step::with_recurrence(widened, {.qkv = qkv.view().data()}, [](const recurrence::Arguments& recurrence) {
+        return recurrence_reference(recurrence::call_of(recurrence, RecurrenceResult{}));
+      });
+  StepReference reference{.o = {}, .conv_state = std::move(conv.final_state), .state = {}};
+  for_each_offset(args.state,
+                  [&](std::int64_t offset) { reference.state.push_back(element(args.state, offset)); });
+  const std::int64_t B = args.x.size(0);
+  const std::size_t size = B == 0 ? 0 : made.final_state.size() / static_cast<std::size_t>(B);
+  const std::size_t row = B == 0 ? 0 : made.o.size() / static_cast<std::size_t>(B);
+  const Tensor o = as_f32(made.o, args.z.shape());
+  reference.o = reference_of(GatedRmsNormArgs{.x = o,
+                                              .g = args.z,
+                                              .weight = args.norm_weight,
+                                              .eps = args.norm_eps,
+                                              .use_sigmoid = args.norm_use_sigmoid});
+  for (std::int64_t n = 0; n < B; ++n) {
+    const std::int64_t slot = args.state_indices.defined() ? entry(args.state_indices, n) : n;
+    const auto at = static_cast<std::size_t>(n), to = static_cast<std::size_t>(slot);
+    if (slot < 0) {
+      std::fill_n(reference.o.begin() + static_cast<std::ptrdiff_t>(at * row), row, 0.0);
+    } else {
+      std::copy_n(made.final_state.begin() + static_cast<std::ptrdiff_t>(at * size), size,
+                  reference.state.begin() + static_cast<std::ptrdiff_t>(to * size));
+    }
+  }
+  return reference;
 }
 
 }  // namespace fla::cases

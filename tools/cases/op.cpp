@@ -147,10 +147,10 @@ std::span<const Op> all_ops() {
   recurrence_op<ARGS>(), backward_op<ARGS::Backward>(), \
       function_op<ARGS::Summary, &fla::NAME##_summary>(#NAME, #NAME "_summary", #NAME "." #NAME "_summary"),
 #define FLA_LAYER_OP(NAME, ARGS) function_op<ARGS, &fla::NAME>(#NAME, #NAME, #NAME),
-  static const std::array ops{FLA_RECURRENCE_OPS(FLA_OP) FLA_LAYER_OPS(FLA_LAYER_OP)
-                                  FLA_LAYER_OP(merge, MergeArgs) stage_op<L2NormArgs, &common::l2_norm, 0>(),
-                              stage_op<GateArgs, &common::gate, 1>(),
-                              stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
+  static const std::array ops{
+      FLA_RECURRENCE_OPS(FLA_OP) FLA_LAYER_OPS(FLA_LAYER_OP) FLA_STEP_OPS(FLA_LAYER_OP)
+          FLA_LAYER_OP(merge, MergeArgs) stage_op<L2NormArgs, &common::l2_norm, 0>(),
+      stage_op<GateArgs, &common::gate, 1>(), stage_op<SolveTrilArgs, &common::solve_tril, 2>()};
 #undef FLA_LAYER_OP
 #undef FLA_OP
   return ops;

@@ -53,10 +53,12 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/dplr_delta_rule/dplr_delta_rule.h
   fla/ops/iplr_delta_rule/iplr_delta_rule.h
   fla/ops/gated_delta_rule/gated_delta_rule.h
+  fla/ops/gated_delta_rule_step/gated_delta_rule_step.h
   fla/ops/gated_rms_norm/gated_rms_norm.h
   fla/ops/merge/merge.h
   fla/ops/gla/gla.h
   fla/ops/kda/kda.h
+  fla/ops/kda_step/kda_step.h
   fla/ops/lightning_attn/lightning_attn.h
   fla/ops/linear_attn/linear_attn.h
   fla/ops/ops.h
@@ -73,6 +75,9 @@ set(FLA_PUBLIC_HEADERS
   fla/ops/rwkv7/rwkv7.h
   fla/ops/short_conv/short_conv.h
   fla/ops/simple_gla/simple_gla.h
+  fla/ops/step/arguments.h
+  fla/ops/step/parts.h
+  fla/ops/step/step.h
 )
 list(TRANSFORM FLA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 target_sources(fla PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${FLA_PUBLIC_HEADERS})

@@ -163,6 +163,7 @@ FLA_RECURRENCE_OPS(FLA_OP)
 #undef FLA_OP
 #define FLA_OP(NAME, ARGS) template class DeviceCall<ARGS>;
 FLA_LAYER_OPS(FLA_OP)
+FLA_STEP_OPS(FLA_OP)
 FLA_OP(merge, MergeArgs)
 #undef FLA_OP
 

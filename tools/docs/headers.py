@@ -11,7 +11,7 @@ GROUPS = {
         "fla/core/device_memory.h", "fla/core/cuda_devices.h", "fla/core/threads.h", "fla/core/version.h"],
     "Ops": [
         "fla/ops/recurrence/recurrence.h", "fla/ops/recurrence/replay.h", "fla/ops/kda/kda.h", "fla/ops/short_conv/short_conv.h",
-        "fla/ops/gated_rms_norm/gated_rms_norm.h", "fla/ops/merge/merge.h"],
+        "fla/ops/gated_rms_norm/gated_rms_norm.h", "fla/ops/step/step.h", "fla/ops/kda_step/kda_step.h", "fla/ops/merge/merge.h"],
     "Sequences over ranks": [
         "fla/distributed/ops.h", "fla/distributed/context.h", "fla/distributed/placement.h", "fla/distributed/mpi.h",
         "fla/distributed/transport.h"],

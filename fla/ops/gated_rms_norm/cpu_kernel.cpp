@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "fla/core/scratch.h"
 #include "fla/core/threads.h"
@@ -10,6 +11,8 @@
 
 namespace fla {
 namespace {
+
+constexpr std::int64_t kFewChannels = 256;
 
 /// In several sums, of which each stays small: a long row loses no more than a short one.
 float mean_of_squares(const float* x, std::int64_t count) {
@@ -36,6 +39,7 @@ void normalise_row(const GatedRmsNormCall& call, std::int64_t row, const float* 
     const float gate = common::sigmoid(g[i]) * (call.silu ? g[i] : 1);
     x[i] = x[i] * factor * (weight ? weight[i] : 1) * gate;
   }
+  if (call.skips(row)) std::fill_n(x, call.V, 0.0f);
   common::store_row(call.o.data, call.o.dtype, call.row_at(call.o, row), call.o.channel, call.V, x);
 }
 
@@ -48,8 +52,11 @@ void gated_rms_norm_on_cpu(const GatedRmsNormCall& call) {
   // An exponential and some multiplications an element.
   const int threads = threads_worth(25.0 * static_cast<double>(rows) * static_cast<double>(call.V));
   parallel_for(tasks, threads, [&](std::int64_t task, int) {
-    const HeldScratch scratch(static_cast<std::size_t>(3 * call.V));
-    float *const x = scratch.data(), *const g = x + call.V, *weight = nullptr;
+    // Rows of a recurrence need no memory that may not be there.
+    float few[3 * kFewChannels];
+    std::optional<HeldScratch> scratch;
+    if (call.V > kFewChannels) scratch.emplace(static_cast<std::size_t>(3 * call.V));
+    float *const x = scratch ? scratch->data() : few, *const g = x + call.V, *weight = nullptr;
     if (call.weight.data) {
       weight = g + call.V;
       common::load_row(call.weight.data, call.weight.dtype, 0, call.weight.head, call.V, weight);

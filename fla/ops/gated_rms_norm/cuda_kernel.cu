@@ -22,14 +22,14 @@ class GatedRow {
   __device__ float4 x(std::int64_t channel) const { return get(call_.x, x_, channel); }
   __device__ float4 g(std::int64_t channel) const { return get(call_.g, g_, channel); }
 
+  __device__ void clear(std::int64_t channel) const { put(channel, {0, 0, 0, 0}); }
   __device__ void finish(std::int64_t channel, float4 x, float4 g, float factor) const {
     const common::Parameters& weight = call_.weight;
     float4 scale{1, 1, 1, 1};
     if (weight.data)
       scale = gather4(weight.data, weight.dtype, channel * weight.head, weight.head, left(channel));
-    store4(call_.o, o_ + channel * call_.o.channel, left(channel),
-           {x.x * factor * scale.x * gate(g.x), x.y * factor * scale.y * gate(g.y),
-            x.z * factor * scale.z * gate(g.z), x.w * factor * scale.w * gate(g.w)});
+    put(channel, {x.x * factor * scale.x * gate(g.x), x.y * factor * scale.y * gate(g.y),
+                  x.z * factor * scale.z * gate(g.z), x.w * factor * scale.w * gate(g.w)});
   }
 
  private:
@@ -39,6 +39,9 @@ class GatedRow {
   }
   __device__ float4 get(const common::Rows& rows, std::int64_t row, std::int64_t channel) const {
     return to_float4(fetch4(rows, row + channel * rows.channel, left(channel)), rows.dtype);
+  }
+  __device__ void put(std::int64_t channel, float4 o) const {
+    store4(call_.o, o_ + channel * call_.o.channel, left(channel), o);
   }
   __device__ float gate(float g) const {
     const float share = 1 / (1 + __expf(-g));
@@ -56,6 +59,10 @@ __global__ void __launch_bounds__(kWarps * 32) gated_rms_norm(const __grid_const
   if (row >= call.rows()) return;  // all of a warp
   const GatedRow own(call, row);
   const std::int64_t first = threadIdx.x % 32 * 4;
+  if (call.skips(row)) {
+    for (std::int64_t channel = first; channel < call.V; channel += kStep) own.clear(channel);
+    return;
+  }
 
   float4 x[kHeld], g[kHeld];
   float sum = 0;

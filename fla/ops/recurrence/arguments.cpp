@@ -41,7 +41,9 @@ void check_sizes(const Arguments& args, const AxisSizes& sizes, const SizeNames&
   }
 }
 
-void check_options(const Arguments& args) {
+}  // namespace
+
+void check_gate(const Arguments& args) {
   if (args.lower_bound) {
     const float bound = *args.lower_bound;
     if (args.safe_gate && args.use_gate_in_kernel && !(bound >= -5 && bound < 0)) {
@@ -59,6 +61,8 @@ void check_options(const Arguments& args) {
     }
   }
 }
+
+namespace {
 
 void check_checkpoints(const Arguments& args) {
   if (!args.checkpoint_every) return;
@@ -144,7 +148,7 @@ void validate(const Arguments& args) {
   naming_op(args.op.name, [&] {
     const AxisSizes sizes = check_arguments(args.table, args.args);
     check_sizes(args, sizes);
-    check_options(args);
+    check_gate(args);
     check_checkpoints(args);
     if (args.op.head_gate == HeadGate::slopes) check_layer(args);
     common::check_indices({.cu_seqlens = args.cu_seqlens,
@@ -176,7 +180,7 @@ void validate(const ReplayArguments& args) {
     const AxisSizes sizes = check_arguments(call.table, call.args);
     check_sizes(call, sizes, args.folds ? SizeNames{"ring_k", "ring_u"} : SizeNames{});
     check_rings(args, sizes);
-    check_options(call);
+    check_gate(call);
     if (call.op.head_gate == HeadGate::slopes) check_layer(call);
     common::check_indices({.cu_seqlens = common::kNoIndex,
                            .state_indices = call.state_indices,

@@ -253,6 +253,8 @@ FLA_API RecurrenceResult make_result(const Arguments& args);
 FLA_API RecurrenceGradients make_result(const BackwardArguments& args);
 FLA_API ReplayResult make_result(const ReplayArguments& args);
 FLA_API RecurrenceSummary make_result(const SummaryArguments& args);
+/// Throws InvalidArgument unless the options of the gate go together; a part of validate().
+FLA_API void check_gate(const Arguments& args);
 FLA_API Sequence tokens_of(const Arguments& args, std::int64_t n);
 FLA_API StateSlots slots_of(const Arguments& args, std::int64_t n);
 

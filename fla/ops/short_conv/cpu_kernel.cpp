@@ -35,12 +35,13 @@ class ChannelBlock {
   void run(std::int64_t n) {
     const Sequence tokens = sequence_of(call_, n);
     const common::Slots slots = common::slots_of(call_, n);
-    if (slots.read < 0) return clear(tokens);
+    if (slots.read < 0) return call_.o.data ? clear(tokens) : void();
     load_state(slots.read);
     for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
       const std::int64_t s = t - tokens.begin + W - 1;
       load(call_.x.data, call_.x.dtype, row_at(call_.x, tokens.batch, t), call_.x.channel, inputs_[s % W]);
-      store(call_.o.data, call_.o.dtype, row_at(call_.o, tokens.batch, t), call_.o.channel, output(s));
+      if (call_.o.data)
+        store(call_.o.data, call_.o.dtype, row_at(call_.o, tokens.batch, t), call_.o.channel, output(s));
     }
     if (slots.write >= 0) store_state(slots.write, tokens.end - tokens.begin);
   }

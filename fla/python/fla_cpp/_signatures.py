@@ -74,7 +74,9 @@ def documentation(function):
     start = ""
     if "S <-" in function["formula"]:
         rows = {row["name"] for row in function["table"]}
-        start = ", from initial_state or a state S of zeros" if "state" not in rows else ", from state and its ring"
+        start = ", from initial_state or a state S of zeros"
+        if "state" in rows:
+            start = ", from state and its ring" if "ring_k" in rows else ", from the states of its slot"
     each = "summary c" if "_c " in function["formula"] else "token t"
     lines = [function["doc"], "", f"For every {each}{start}:", ""]
     lines += [f"    {line}" for line in function["formula"].splitlines()]
@@ -102,6 +104,8 @@ def example(function):
     given = []
     has_rings = any(row["name"] == "ring_k" for row in function["table"])
     sizes = _SIZES | {"T": 4, "L": 16} if has_rings else _SIZES
+    if any(row["name"] == "conv_state" for row in function["table"]):
+        sizes = sizes | {"T": 1, "D": 2 * 4 * 64 + 4 * 64, "W-1": 3}
     for row in function["table"]:
         if not row["required"] and row["name"] not in _EXAMPLES:
             continue
@@ -124,7 +128,7 @@ def example(function):
 # What tensors hold in an example, where that is not any number: keys of length 1, gates that decay, shares.
 _EXAMPLES = {name: "torch.nn.functional.normalize(torch.randn(SHAPE), dim=-1)" for name in ("k", "a", "b")}
 _EXAMPLES |= {name: "-torch.rand(SHAPE)" for name in ("g", "w")}
-_EXAMPLES |= {name: "torch.zeros(SHAPE)" for name in ("state", "ring_k", "ring_u", "ring_g", "ring_b", "ring_w")}
+_EXAMPLES |= {name: "torch.zeros(SHAPE)" for name in ("state", "conv_state", "ring_k", "ring_u", "ring_g", "ring_b", "ring_w")}
 _EXAMPLES |= {name: "torch.zeros(SHAPE, dtype=torch.int64)" for name in ("ring_begin", "ring_end")}
 _EXAMPLES |= {"beta": "torch.rand(SHAPE)", "layer_idx": "0", "num_layers": "24"}
 

@@ -67,10 +67,11 @@ TEST(Call, ValidatesTheArguments) {
 }
 
 TEST(Call, SaysWhichNamesThereAre) {
-  EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("kdaa.chunk_kda", MixArgs{}); }),
-            "op: expected one of common, delta_rule, dplr_delta_rule, gated_delta_rule, gated_rms_norm, gla, "
-            "iplr_delta_rule, kda, lightning_attn, linear_attn, loading, merge, mix, retention, short_conv, "
-            "simple_gla, got 'kdaa'");
+  EXPECT_EQ(
+      error_text<fla::InvalidArgument>([] { (void)fla::call("kdaa.chunk_kda", MixArgs{}); }),
+      "op: expected one of common, delta_rule, dplr_delta_rule, gated_delta_rule, gated_delta_rule_step, "
+      "gated_rms_norm, gla, iplr_delta_rule, kda, kda_step, lightning_attn, linear_attn, loading, merge, "
+      "mix, retention, short_conv, simple_gla, got 'kdaa'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)fla::call("kda.chunk", fla::KdaArgs{}); }),
             "function: expected one of chunk_kda, fused_recurrent_kda, chunk_kda_backward, replay_kda, "
             "fold_kda, kda_summary, got 'chunk'");

@@ -154,10 +154,11 @@ TEST(FunctionBackend, NeedsAFunctionThatExistsAndAFreeName) {
             "function: expected one of mix_chunk, mix_step, got 'mix'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)register_backend("mix", {.name = "a"}, kRun); }),
             "function: expected one of mix_chunk, mix_step, got 'mix'");
-  EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)register_backend("max.max", {.name = "a"}, kRun); }),
-            "op: expected one of common, delta_rule, dplr_delta_rule, gated_delta_rule, gated_rms_norm, gla, "
-            "iplr_delta_rule, kda, lightning_attn, linear_attn, loading, merge, mix, retention, short_conv, "
-            "simple_gla, got 'max'");
+  EXPECT_EQ(
+      error_text<fla::InvalidArgument>([] { (void)register_backend("max.max", {.name = "a"}, kRun); }),
+      "op: expected one of common, delta_rule, dplr_delta_rule, gated_delta_rule, gated_delta_rule_step, "
+      "gated_rms_norm, gla, iplr_delta_rule, kda, kda_step, lightning_attn, linear_attn, loading, merge, "
+      "mix, retention, short_conv, simple_gla, got 'max'");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] { (void)register_backend("mix.mix_chunk", {}, kRun); }),
             "info: expected a name, got none");
   EXPECT_EQ(error_text<fla::InvalidArgument>([] {
