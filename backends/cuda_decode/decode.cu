@@ -183,7 +183,8 @@ cudaError_t launch_decode(const RecurrenceCall& given, const CallExtras& given_e
   const DecodeCall call = decode_call(given, pair, placed.read_slots, placed.write_slots);
   if (given.T > 1 || extras.checkpoints.every != 0) return launch_steps(call, given, extras, early, stream);
   const States& states = given.initial_state.data ? given.initial_state : given.final_state;
-  return with_sizes(given, pair, states, [&]<Inputs inputs, class State, int K, bool v_first>() {
+  const bool all_bf16 = all_are_bf16(given, pair);
+  return with_sizes(all_bf16, given, states, [&]<Inputs inputs, class State, int K, bool v_first>() {
     return with_rule(given.rule, [&]<Rule rule>(std::integral_constant<Rule, rule>) {
       return launch_blocks(decode<inputs, State, K, v_first, rule>, given, kTile<State, K>, kThreads, 0,
                            early, stream, call);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fla/ops/recurrence/cuda/kernels.h"
+#include "fla/ops/step/call.h"
 
 namespace fla::cuda {
 
@@ -18,6 +19,10 @@ struct DecodeCall;
 }
 cudaError_t launch_steps(const DecodeCall& one, const RecurrenceCall& call, const CallExtras& extras,
                          bool early, cudaStream_t stream);
+
+/// A step of a whole layer that the verifier accepts, likewise: layer.cu. A launch that fails has written
+/// nothing but the workspace.
+cudaError_t launch_layer_step(const StepCall& call, void* workspace, bool early, cudaStream_t stream);
 
 /// A step of replay_<op> that the verifier accepts, likewise.
 cudaError_t launch_replay_step(const ReplayCall& call, void* workspace, bool early, cudaStream_t stream);

@@ -9,6 +9,7 @@
 #include "fla/dispatch/catalog/registration.h"
 #include "fla/ops/common/call_workspace.h"
 #include "fla/ops/recurrence/call_of.h"
+#include "fla/ops/step/call_of.h"
 
 namespace fla::cuda_decode {
 namespace {
@@ -43,9 +44,21 @@ ReplayResult run(const recurrence::ReplayArguments& args) {
   return result;
 }
 
+StepResult run(const step::Arguments& args) {
+  const Device device = args.x.device();
+  const CurrentDevice current(device.index);
+  const CallWorkspace workspace(args.workspace, workspace_bytes(args), device, args.stream);
+  StepResult result = step::make_result(args);
+  const bool early = find_cuda_device(device)->architecture() >= 90;
+  const cudaError_t error = cuda::launch_layer_step(step::call_of(args, result), workspace.data(), early,
+                                                    static_cast<cudaStream_t>(args.stream.handle));
+  check_cuda(error, "launching cuda_decode", BackendError::Wrote::nothing);
+  return result;
+}
+
 /// What the backend has whichever op it serves; Backend is the op's class.
 template <class Backend>
-class CudaDecode : public Backend {
+class AnyCudaDecode : public Backend {
  public:
   BackendInfo info() const override {
     return {
@@ -61,7 +74,11 @@ class CudaDecode : public Backend {
   }
 
   Availability is_available() const override { return cuda::available_on(kDevices); }
+};
 
+template <class Backend>
+class CudaDecode : public AnyCudaDecode<Backend> {
+ public:
   std::size_t workspace_size(std::string_view, const typename Backend::Args& args) const override {
     return workspace_bytes(args);
   }
@@ -84,6 +101,22 @@ class CudaDecode : public Backend {
     }                                                                                \
   };                                                                                 \
   FLA_REGISTER_BACKEND(OP, cuda_decode, CudaDecode##NAME)
+
+#define FLA_CUDA_DECODE_STEP(OP, NAME)                                                       \
+  class CudaDecode##NAME final : public AnyCudaDecode<NAME##Backend> {                       \
+   public:                                                                                   \
+    Verdict OP##_verifier(const NAME##Args& args) const override {                           \
+      return verify(args, find_cuda_device(args.x.device()));                                \
+    }                                                                                        \
+    StepResult OP(const NAME##Args& args) override { return run(step::arguments_of(args)); } \
+    std::size_t workspace_size(const NAME##Args& args) const override {                      \
+      return workspace_bytes(step::arguments_of(args));                                      \
+    }                                                                                        \
+  };                                                                                         \
+  FLA_REGISTER_BACKEND(OP, cuda_decode, CudaDecode##NAME)
+
+FLA_CUDA_DECODE_STEP(kda_step, KdaStep);
+FLA_CUDA_DECODE_STEP(gated_delta_rule_step, GatedDeltaRuleStep);
 
 FLA_CUDA_DECODE(kda, Kda);
 FLA_CUDA_DECODE(gated_delta_rule, GatedDeltaRule);

@@ -115,6 +115,29 @@ struct Part {
     for (int i = 0; i < loads; ++i) store_held(to + i * row_step(V), s[i]);
   }
 
+  /// A token alone, of the state as it was fetched: diag(d) S + k u^T.
+  __device__ void update(uint4 (&bits)[loads], const float* decays, const float* keys, const float* values,
+                         int V, State* to) const {
+    float d[kKeys], k[kKeys], u[kValues];
+    read(decays + first_key(), 1, d);
+    read(keys + first_key(), 1, k);
+    if constexpr (v_first) {
+#pragma unroll
+      for (int i = 0; i < loads; ++i) u[i] = values[row(i)];
+    } else {
+      read(values + column(), 1, u);
+    }
+#pragma unroll
+    for (int i = 0; i < loads; ++i) {
+      forget<Held>(bits[i]);
+      float s[kVec];
+#pragma unroll
+      for (int e = 0; e < kVec; ++e)
+        s[e] = d[v_first ? e : i] * element<Held>(bits[i], e) + k[v_first ? e : i] * u[v_first ? i : e];
+      store_held(to + i * row_step(V), s);
+    }
+  }
+
  private:
   template <int count>
   __device__ void scatter(float (&sum)[count], float (&sums)[kShares][tile]) const {

@@ -160,27 +160,29 @@ cudaError_t launch_replay_step(const ReplayCall& given, void* workspace, bool ea
     return error;
   const RecurrenceCall& tokens = replay.call;
   const DecodeCall call = decode_call(tokens, {}, tokens.read_slots, {});
-  return with_sizes(tokens, {}, tokens.initial_state, [&]<Inputs inputs, class State, int K, bool v_first>() {
-    return with_flag(tokens.rule == Rule::delta, [&]<bool delta>(std::bool_constant<delta>) {
-      constexpr Rule rule = delta ? Rule::delta : Rule::additive;
-      if (tokens.T > 1) {
-        return launch_blocks(replay_tokens<State, K, v_first, rule>, tokens, kTile<float, K>, kThreads, 0,
-                             early, stream, call, replay);
-      }
-      return with_flag(tokens.V == 128, [&]<bool wide>(std::bool_constant<wide>) {
-        // Other sizes do without kernels for some dtype of inputs.
-        constexpr int V = wide ? 128 : 64;
-        constexpr Inputs used = wide && K == 128 ? inputs : Inputs::any;
-        constexpr auto kernel = replay_token<used, State, K, V, v_first, rule>;
-        using Memory = HeadMemory<HeadState<State, K, V, v_first>, K, V>;
-        const int bytes = Memory::bytes(static_cast<int>(replay.ring.T), is_narrow<used>(call));
-        if (const cudaError_t error = allow_shared_memory<kernel>(Memory::bytes(kMostPlaces, false));
-            error != cudaSuccess)
-          return error;
-        return launch_blocks(kernel, tokens, V, kHeadThreads, bytes, early, stream, call, replay);
+  const bool all_bf16 = all_are_bf16(tokens, {});
+  return with_sizes(
+      all_bf16, tokens, tokens.initial_state, [&]<Inputs inputs, class State, int K, bool v_first>() {
+        return with_flag(tokens.rule == Rule::delta, [&]<bool delta>(std::bool_constant<delta>) {
+          constexpr Rule rule = delta ? Rule::delta : Rule::additive;
+          if (tokens.T > 1) {
+            return launch_blocks(replay_tokens<State, K, v_first, rule>, tokens, kTile<float, K>, kThreads, 0,
+                                 early, stream, call, replay);
+          }
+          return with_flag(tokens.V == 128, [&]<bool wide>(std::bool_constant<wide>) {
+            // Other sizes do without kernels for some dtype of inputs.
+            constexpr int V = wide ? 128 : 64;
+            constexpr Inputs used = wide && K == 128 ? inputs : Inputs::any;
+            constexpr auto kernel = replay_token<used, State, K, V, v_first, rule>;
+            using Memory = HeadMemory<HeadState<State, K, V, v_first>, K, V>;
+            const int bytes = Memory::bytes(static_cast<int>(replay.ring.T), is_narrow<used>(call));
+            if (const cudaError_t error = allow_shared_memory<kernel>(Memory::bytes(kMostPlaces, false));
+                error != cudaSuccess)
+              return error;
+            return launch_blocks(kernel, tokens, V, kHeadThreads, bytes, early, stream, call, replay);
+          });
+        });
       });
-    });
-  });
 }
 
 }  // namespace fla::cuda

@@ -111,7 +111,8 @@ cudaError_t launch_steps(const DecodeCall& one, const RecurrenceCall& given, con
   const States& states = given.initial_state.data ? given.initial_state
                          : given.final_state.data ? given.final_state
                                                   : extras.checkpoints.states;
-  return with_sizes(given, extras.pair, states, [&]<Inputs inputs, class State, int K, bool v_first>() {
+  const bool all_bf16 = all_are_bf16(given, extras.pair);
+  return with_sizes(all_bf16, given, states, [&]<Inputs inputs, class State, int K, bool v_first>() {
     return with_rule(given.rule, [&]<Rule rule>(std::integral_constant<Rule, rule>) {
       constexpr int tile = kTile<float, K>, values = tile * kParts<tile>, threads = kThreads * kParts<tile>;
       // With fewer of them more warps make each; for types of inputs that are rare the one does.

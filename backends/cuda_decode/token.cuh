@@ -178,6 +178,44 @@ __device__ Factors factors_of(const DecodeCall& call, const float (&sums)[kSums]
   return factors;
 }
 
+/// A channel's decay, of its gate and of the parameters of that.
+template <Inputs inputs, Rule rule>
+__device__ float decay_of(const DecodeCall& call, int head, std::uint32_t g_bits, std::uint32_t bias_bits,
+                          std::uint32_t rate_bits) {
+  float g[1] = {value_of<inputs>(g_bits, call.g)}, bias[1] = {0}, rate = 1;
+  if (call.gate != Gate::given) {
+    if (call.dt_bias.data) bias[0] = value_of<Inputs::any>(bias_bits, call.dt_bias);
+    if (call.A_log.data) rate = __expf(value_of<Inputs::any>(rate_bits, call.A_log));
+  }
+  if (call.has_g)
+    log2_decays(call, rate, bias, g);
+  else
+    g[0] = rule == Rule::additive ? head_log2_decay(call, head) : 0;
+  return exp2_decay(g[0]);
+}
+
+/// By each of so many warps: its share of a token's sums.
+template <Rule rule, int warps, class Memory>
+__device__ void put_sums(const float (&sums)[kSums], Memory& memory) {
+#pragma unroll
+  for (int s = 0; s < kUsedSums<rule>; ++s) {
+    const float sum = reduce(sums[s]);
+    if (threadIdx.x % 32 == 0) memory.sums[s][threadIdx.x / 32 % warps] = sum;
+  }
+}
+
+/// Once all of them have put theirs.
+template <Rule rule, int warps, class Memory>
+__device__ Factors factors_from(const DecodeCall& call, const Memory& memory, float raw_beta) {
+  float all[kSums] = {};
+#pragma unroll
+  for (int s = 0; s < kUsedSums<rule>; ++s) {
+#pragma unroll
+    for (int w = 0; w < warps; ++w) all[s] += memory.sums[s][w];
+  }
+  return factors_of<rule>(call, all, raw_beta);
+}
+
 /// Sends for this thread's channels and values of a token, which so many warps make; put() waits for them and
 /// puts them into shared memory.
 template <Inputs inputs, Rule rule, int K, int tile, int warps = kWarps>
@@ -218,16 +256,7 @@ class TokenVectors {
     for_each_channel([&](int c, unsigned) {
       q[c] = value_of<inputs>(q_[c], call.q), k[c] = value_of<inputs>(k_[c], call.k);
       if constexpr (rule == Rule::low_rank) b[c] = value_of<inputs>(b_[c], call.b);
-      float g[1] = {value_of<inputs>(g_[c], call.g)}, bias[1] = {0}, rate = 1;
-      if (call.gate != Gate::given) {
-        if (call.dt_bias.data) bias[0] = value_of<Inputs::any>(bias_[c], call.dt_bias);
-        if (call.A_log.data) rate = __expf(value_of<Inputs::any>(rate_, call.A_log));
-      }
-      if (call.has_g)
-        log2_decays(call, rate, bias, g);
-      else
-        g[0] = rule == Rule::additive ? head_log2_decay(call, head) : 0;
-      d[c] = exp2_decay(g[0]);
+      d[c] = decay_of<inputs, rule>(call, head, g_[c], bias_[c], rate_);
     });
     for_each_channel([&](int c, unsigned i) {
       memory.qd[i] = q[c] * d[c], memory.k[i] = k[c], memory.d[i] = d[c];
@@ -244,23 +273,13 @@ class TokenVectors {
       sums[0] += q[c] * q[c], sums[1] += k[c] * k[c], sums[2] += q[c] * k[c];
       if constexpr (rule == Rule::low_rank) sums[3] += q[c] * b[c];
     }
-#pragma unroll
-    for (int s = 0; s < kUsedSums<rule>; ++s) {
-      const float sum = reduce(sums[s]);
-      if (threadIdx.x % 32 == 0) memory.sums[s][threadIdx.x / 32 % warps] = sum;
-    }
+    put_sums<rule, warps>(sums, memory);
   }
 
   /// Once all warps have put the token.
   template <class Memory>
   __device__ Factors factors(const DecodeCall& call, const Memory& memory) const {
-    float all[kSums] = {};
-#pragma unroll
-    for (int s = 0; s < kUsedSums<rule>; ++s) {
-#pragma unroll
-      for (int w = 0; w < warps; ++w) all[s] += memory.sums[s][w];
-    }
-    return factors_of<rule>(call, all, value_of<inputs>(beta_, call.beta));
+    return factors_from<rule, warps>(call, memory, value_of<inputs>(beta_, call.beta));
   }
 
   /// body(channel, k, g): the bits of the token's key and gate.
@@ -362,11 +381,10 @@ cudaError_t with_flag(bool flag, Body&& body) {
   return flag ? body(std::true_type{}) : body(std::false_type{});
 }
 
-/// body<inputs, State, K, v_first>() for a call with states like these.
+/// body<inputs, State, K, v_first>() for a call with states like these; `all_bf16`: its vectors.
 template <class Body>
-cudaError_t with_sizes(const RecurrenceCall& given, const LowRankPair& pair, const States& states,
-                       Body&& body) {
-  return with_flag(all_are_bf16(given, pair), [&]<bool bf16_inputs>(std::bool_constant<bf16_inputs>) {
+cudaError_t with_sizes(bool all_bf16, const RecurrenceCall& given, const States& states, Body&& body) {
+  return with_flag(all_bf16, [&]<bool bf16_inputs>(std::bool_constant<bf16_inputs>) {
     return with_flag(states.dtype == DType::bf16, [&]<bool bf16_state>(std::bool_constant<bf16_state>) {
       return with_flag(given.K == 128, [&]<bool wide>(std::bool_constant<wide>) {
         return with_flag(states.key == 1, [&]<bool v_first>(std::bool_constant<v_first>) {

@@ -63,13 +63,27 @@ Verdict verify_dtypes(const recurrence::Arguments& args) {
   return accept();
 }
 
-Verdict verify_sizes(const recurrence::Arguments& args) {
-  const std::int64_t T = args.q.size(1);
-  FLA_REFUSE_IF(T < 1 || T > kMostTokens, "requires T from 1 to {}, got {}", kMostTokens, T);
-  const std::int64_t K = args.q.size(3), V = args.v.size(3), HV = args.v.size(2);
+Verdict verify_sizes(std::int64_t K, std::int64_t V, std::int64_t HV) {
   FLA_REFUSE_IF(K != 64 && K != 128, "requires K=64 or K=128, got {}", K);
   FLA_REFUSE_IF(V != 64 && V != 128, "requires V=64 or V=128, got {}", V);
   FLA_REFUSE_IF(HV > kMostHeads, "requires at most 65535 value heads, got {}", HV);
+  return accept();
+}
+
+Verdict verify_sizes(const recurrence::Arguments& args) {
+  const std::int64_t T = args.q.size(1);
+  FLA_REFUSE_IF(T < 1 || T > kMostTokens, "requires T from 1 to {}, got {}", kMostTokens, T);
+  return verify_sizes(args.q.size(3), args.v.size(3), args.v.size(2));
+}
+
+/// What is added to gates, of K channels.
+Verdict verify_bias(const TensorView& bias, GateKind gate, std::int64_t K) {
+  FLA_VERIFY(verify_strides("dt_bias", bias));
+  if (!bias.defined() || bias.rank() != 1 || gate != GateKind::channel) return accept();
+  // From one head to the next it is K strides.
+  const std::int64_t stride = bias.stride(0);
+  FLA_REFUSE_IF(stride < 0 || stride > std::numeric_limits<std::uint32_t>::max() / K,
+                "requires strides from 0 to 2^32-1 in {}, got {}", "dt_bias", stride);
   return accept();
 }
 
@@ -84,15 +98,7 @@ Verdict verify_vectors(const recurrence::Arguments& args) {
   FLA_VERIFY(verify_strides("b", args.b));
   FLA_VERIFY(verify_strides("out", args.out));
   FLA_VERIFY(verify_strides("A_log", args.A_log));
-  FLA_VERIFY(verify_strides("dt_bias", args.dt_bias));
-  if (const TensorView& bias = args.dt_bias;
-      bias.defined() && bias.rank() == 1 && args.op.gate == GateKind::channel) {
-    // From one head to the next it is K strides.
-    const std::int64_t K = args.q.size(3), stride = bias.stride(0);
-    FLA_REFUSE_IF(stride < 0 || stride > std::numeric_limits<std::uint32_t>::max() / K,
-                  "requires strides from 0 to 2^32-1 in {}, got {}", "dt_bias", stride);
-  }
-  return accept();
+  return verify_bias(args.dt_bias, args.op.gate, args.q.size(3));
 }
 
 bool on_host(const TensorView& indices) { return indices.defined() && indices.device().is_cpu(); }
@@ -111,6 +117,29 @@ std::size_t workspace_bytes(const recurrence::Arguments& args) {
   return cuda::index_workspace(N, false, on_host(args.state_indices), on_host(args.state_write_indices)) +
          cuda::kept_index_workspace(N, on_host(args.num_accepted_tokens),
                                     on_host(args.checkpoint_indices) ? args.checkpoint_indices.size(1) : 0);
+}
+
+std::size_t workspace_bytes(const step::Arguments& args) {
+  return cuda::index_bytes(on_host(args.state_indices) ? args.state_indices.size(0) : 0);
+}
+
+Verdict verify(const step::Arguments& args, const CudaDevice* device) {
+  FLA_VERIFY(cuda::verify_device(args.x.device(), device, kDevices));
+  const step::Sizes sizes = step::sizes_of(args);
+  FLA_VERIFY(verify_sizes(sizes.K, sizes.V, sizes.HV));
+  FLA_VERIFY(verify_strides("x", args.x));
+  FLA_VERIFY(verify_strides("conv_weight", args.conv_weight));
+  FLA_VERIFY(verify_strides("conv_state", args.conv_state));
+  FLA_VERIFY(verify_strides("g", args.g));
+  FLA_VERIFY(verify_strides("beta", args.beta));
+  FLA_VERIFY(verify_strides("z", args.z));
+  FLA_VERIFY(verify_strides("conv_bias", args.conv_bias));
+  FLA_VERIFY(verify_strides("A_log", args.A_log));
+  FLA_VERIFY(verify_bias(args.dt_bias, args.op.recurrence.gate, sizes.K));
+  FLA_VERIFY(verify_strides("norm_weight", args.norm_weight));
+  FLA_VERIFY(verify_strides("out", args.out));
+  FLA_VERIFY(verify_state("state", args.state));
+  return cuda::verify_workspace(args.workspace, workspace_bytes(args));
 }
 
 Verdict verify(const recurrence::ReplayArguments& args, const CudaDevice* device) {

@@ -8,6 +8,7 @@
 #include "tests/gpu/gpu_agreement.h"
 #include "tests/ops/gated_rms_norm/norm_call.h"
 #include "tests/ops/short_conv/conv_call.h"
+#include "tests/ops/step/step_call.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/backward_case.h"
 #include "tools/cases/random_case.h"
@@ -253,6 +254,27 @@ TEST_F(SmallOnGpu, RunsTheOpsOfALayerAroundItsRecurrence) {
         << spec.text();
     EXPECT_EQ(call.damage(), "") << spec.text();
   }
+}
+
+template <class Args>
+void expect_steps() {
+  for (auto* const run : {+[](const Args& args) { return fla_test::run_step(args); },
+                          +[](const Args& args) { return fla_test::run_original_step(args); }}) {
+    for (const fla_test::StepSpec& spec : fla_test::step_specs(128, 64)) {
+      const fla_test::StepCall<Args> made(spec);
+      const auto reference = fla::cases::reference_of(made.args);
+      DeviceCall call(made.args, kGpu);
+      (void)call.bring_back(run(call.args()));
+      EXPECT_EQ(call.damage(), "") << spec.text();
+      fla_test::expect_agrees(made.args, reference, spec);
+    }
+  }
+}
+
+TEST_F(SmallOnGpu, RunsStepsOfWholeLayers) {
+#define FLA_OP(NAME, ARGS) expect_steps<fla::ARGS>();
+  FLA_STEP_OPS(FLA_OP)
+#undef FLA_OP
 }
 
 TEST_F(SmallOnGpu, RunsNothingForNoTokens) {

@@ -3,23 +3,15 @@
 // are of one step, the mean over a cycle from one fold to the next; on a GPU the cycle is one graph.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "fla/core/device_memory.h"
-#include "fla/core/threads.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/ops/kda/kda.h"
-#include "tools/cases/accuracy.h"
-#include "tools/cases/random.h"
-
-#ifdef FLA_HAS_CUDA
-#include <cuda_runtime_api.h>
-#endif
+#include "tools/bench/steps.h"
 
 namespace {
 
@@ -32,88 +24,19 @@ struct Bench {
   DType inputs = DType::f32, state = DType::f32;
 };
 
-/// Numbers from `low` to `high`, the same ones for every sequence.
-Tensor random(const Bench& bench, std::vector<std::int64_t> shape, DType dtype, float low, float high) {
-  static std::uint64_t seed = 1;
-  fla::cases::Random numbers(seed++);
-  const Tensor host = Tensor::empty(shape, dtype);
-  const std::int64_t one = host.numel() / shape[0];
-  for (std::int64_t i = 0; i < one; ++i)
-    fla::cases::store(host, i, static_cast<double>(low + (high - low) * numbers.uniform()));
-  const auto bytes = static_cast<std::size_t>(one) * fla::size_of(dtype);
-  for (std::int64_t n = 1; n < shape[0]; ++n)
-    std::copy_n(host.as<std::byte>(), bytes, host.as<std::byte>() + static_cast<std::size_t>(n) * bytes);
-  return fla::copy_to(host, bench.device);
-}
-
-/// Seconds that one run takes, the least of several.
-double seconds_on_cpu(const std::function<void(fla::Stream)>& run) {
-  double least = 1e9;
-  for (int i = 0; i < 12; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    run({});
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return least;
-}
-
-#ifdef FLA_HAS_CUDA
-
-/// The same of a graph of the run, the median of several.
-double seconds_of_graph(const std::function<void(fla::Stream)>& run) {
-  cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t instance = nullptr;
-  cudaEvent_t begin = nullptr, end = nullptr;
-  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  run({stream});
-  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
-  run({stream});
-  cudaStreamEndCapture(stream, &graph);
-  cudaGraphInstantiate(&instance, graph, 0);
-  std::vector<float> times;
-  for (int i = 0; i < 23; ++i) {
-    cudaEventRecord(begin, stream);
-    cudaGraphLaunch(instance, stream);
-    cudaEventRecord(end, stream);
-    cudaEventSynchronize(end);
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, begin, end);
-    if (i >= 3) times.push_back(milliseconds);
-  }
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
-    std::fprintf(stderr, "CUDA: %s\n", cudaGetErrorString(error));
-    std::exit(1);
-  }
-  std::ranges::sort(times);
-  return static_cast<double>(times[times.size() / 2]) * 1e-3;
-}
-
-#endif
-
-double seconds(const Bench& bench, const std::function<void(fla::Stream)>& run) {
-#ifdef FLA_HAS_CUDA
-  if (!bench.device.is_cpu()) return seconds_of_graph(run);
-#endif
-  static_cast<void>(bench);
-  return seconds_on_cpu(run);
-}
-
 void run(const Bench& bench) {
   constexpr std::int64_t K = 128, V = 128;
   const auto [device, N, H, T, L, inputs, states] = bench;
-  const Tensor q = random(bench, {N, T, H, K}, inputs, -0.1f, 0.1f),
-               k = random(bench, {N, T, H, K}, inputs, -0.1f, 0.1f),
-               v = random(bench, {N, T, H, V}, inputs, -1, 1),
-               g = random(bench, {N, T, H, K}, inputs, -0.5f, 0),
-               beta = random(bench, {N, T, H}, inputs, 0, 1),
-               state = random(bench, {N, H, K, V}, states, -1, 1),
-               o = random(bench, {N, T, H, V}, inputs, 0, 0),
-               ring_k = random(bench, {N, L, H, K}, inputs, 0, 0),
-               ring_g = random(bench, {N, L, H, K}, inputs, 0, 0),
-               ring_u = random(bench, {N, L, H, V}, DType::f32, 0, 0);
+  const Tensor q = fla_bench::random(device, {N, T, H, K}, inputs, -0.1f, 0.1f),
+               k = fla_bench::random(device, {N, T, H, K}, inputs, -0.1f, 0.1f),
+               v = fla_bench::random(device, {N, T, H, V}, inputs, -1, 1),
+               g = fla_bench::random(device, {N, T, H, K}, inputs, -0.5f, 0),
+               beta = fla_bench::random(device, {N, T, H}, inputs, 0, 1),
+               state = fla_bench::random(device, {N, H, K, V}, states, -1, 1),
+               o = fla_bench::random(device, {N, T, H, V}, inputs, 0, 0),
+               ring_k = fla_bench::random(device, {N, L, H, K}, inputs, 0, 0),
+               ring_g = fla_bench::random(device, {N, L, H, K}, inputs, 0, 0),
+               ring_u = fla_bench::random(device, {N, L, H, V}, DType::f32, 0, 0);
   fla::KdaArgs plain{
       .q = q, .k = k, .v = v, .g = g, .beta = beta, .initial_state = state, .out = o, .final_state = state};
   fla::KdaReplayArgs step{.q = q,
@@ -139,13 +62,13 @@ void run(const Bench& bench) {
     cycle.push_back(step);
   }
   const auto steps = static_cast<double>(cycle.size());
-  const double written = seconds(bench, [&](fla::Stream stream) {
+  const double written = fla_bench::seconds(device, [&](fla::Stream stream) {
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       plain.stream = stream;
       fla::fused_recurrent_kda(plain);
     }
   });
-  const double replayed = seconds(bench, [&](fla::Stream stream) {
+  const double replayed = fla_bench::seconds(device, [&](fla::Stream stream) {
     for (fla::KdaReplayArgs& each : cycle) {
       each.stream = stream;
       fla::replay_kda(each);

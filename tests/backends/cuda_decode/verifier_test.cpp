@@ -170,6 +170,99 @@ TEST(CudaDecodeReplayVerifier, RefusesAWorkspaceThatDoesNotDo) {
   EXPECT_EQ(refusal_of(step.args), "requires a workspace aligned to 256 bytes, got an address 8 bytes off");
 }
 
+/// A step of a whole layer that cuda_decode takes.
+class LayerStep : public fla_test::MetadataTensors {
+ public:
+  explicit LayerStep(std::int64_t HV = 4, std::int64_t K = 64, std::int64_t V = 64) {
+    const std::int64_t D = 4 * K + HV * V;
+    args = {.x = tensor({2, 1, D}),
+            .conv_weight = tensor({D, 4}),
+            .conv_state = tensor({5, D, 3}),
+            .g = tensor({2, 1, HV, K}),
+            .beta = tensor({2, 1, HV}),
+            .z = tensor({2, 1, HV, V}),
+            .state = tensor({5, HV, K, V}),
+            .conv_bias = tensor({D}),
+            .A_log = tensor({HV}),
+            .dt_bias = tensor({HV * K}),
+            .norm_weight = tensor({V})};
+    args.state_indices = tensor({2}, fla::DType::i32);
+    args.out = tensor({2, 1, HV, V});
+  }
+
+  void put_on(fla::Device device) {
+    MetadataTensors::put_on(device, fla::KdaStepArgs::arguments(), &args);
+    args.state_indices = fla::TensorView(slots_.data(), fla::DType::i64, {2});
+  }
+
+  fla::KdaStepArgs args;
+
+ private:
+  std::vector<std::int64_t> slots_{0, 1};
+};
+
+TEST(CudaDecodeLayerVerifier, TakesSteps) {
+  EXPECT_EQ(refusal_of(LayerStep().args), "");
+  EXPECT_EQ(refusal_of(LayerStep(2, 128, 64).args), "");
+}
+
+TEST(CudaDecodeLayerVerifier, RefusesOtherDevices) {
+  LayerStep step;
+  step.put_on({});
+  EXPECT_EQ(refusal_of(step.args), "requires CUDA tensors, got cpu");
+  step.put_on({fla::DeviceType::cuda, 7});
+  EXPECT_EQ(refusal_of(step.args, nullptr), "requires a GPU that is there, got cuda:7");
+  EXPECT_EQ(refusal_of(LayerStep().args, &kTuring), "requires compute capability 8.0 or above, got 7.5");
+}
+
+TEST(CudaDecodeLayerVerifier, RefusesSizesThatItHasNoKernelsFor) {
+  EXPECT_EQ(refusal_of(LayerStep(4, 32, 64).args), "requires K=64 or K=128, got 32");
+  EXPECT_EQ(refusal_of(LayerStep(4, 64, 96).args), "requires V=64 or V=128, got 96");
+  EXPECT_EQ(refusal_of(LayerStep(65536).args), "requires at most 65535 value heads, got 65536");
+}
+
+TEST(CudaDecodeLayerVerifier, RefusesFarVectors) {
+  const std::vector<std::pair<std::string, fla::TensorView fla::KdaStepArgs::*>> vectors{
+      {"x", &fla::KdaStepArgs::x},
+      {"conv_weight", &fla::KdaStepArgs::conv_weight},
+      {"conv_state", &fla::KdaStepArgs::conv_state},
+      {"g", &fla::KdaStepArgs::g},
+      {"beta", &fla::KdaStepArgs::beta},
+      {"z", &fla::KdaStepArgs::z},
+      {"conv_bias", &fla::KdaStepArgs::conv_bias},
+      {"A_log", &fla::KdaStepArgs::A_log},
+      {"norm_weight", &fla::KdaStepArgs::norm_weight},
+      {"out", &fla::KdaStepArgs::out}};
+  for (const auto& [name, member] : vectors) {
+    LayerStep step;
+    const bool is_output = name == "conv_state" || name == "out";  // they may overlap nothing
+    const std::int64_t stride = is_output ? std::int64_t{1} << 32 : -1;
+    step.args.*member = LayerStep::strided(step.args.*member, 0, stride);
+    EXPECT_EQ(refusal_of(step.args),
+              "requires strides from 0 to 2^32-1 in " + name + ", got " + std::to_string(stride));
+  }
+  LayerStep step;
+  step.args.dt_bias = LayerStep::strided(step.args.dt_bias, 0, std::int64_t{1} << 27);
+  EXPECT_EQ(refusal_of(step.args), "requires strides from 0 to 2^32-1 in dt_bias, got 134217728");
+}
+
+TEST(CudaDecodeLayerVerifier, RefusesStatesThatItCannotRead) {
+  LayerStep step;
+  step.args.state = LayerStep::moved(step.args.state, 4);
+  EXPECT_EQ(refusal_of(step.args), "requires state aligned to 16 bytes, got an address 4 bytes off");
+}
+
+TEST(CudaDecodeLayerVerifier, RefusesAWorkspaceThatDoesNotDo) {
+  LayerStep step;
+  EXPECT_EQ(fla::cuda_decode::workspace_bytes(fla::step::arguments_of(step.args)), 0u);
+  const std::vector<std::int64_t> slots{0, 1};
+  step.args.state_indices = fla::TensorView(slots.data(), fla::DType::i64, {2});
+  EXPECT_EQ(fla::cuda_decode::workspace_bytes(fla::step::arguments_of(step.args)), 256u);
+  alignas(256) std::byte memory[512];
+  step.args.workspace = {memory, 255};
+  EXPECT_EQ(refusal_of(step.args), "requires a workspace of 256 bytes, got 255");
+}
+
 TEST(CudaDecodeVerifier, RefusesAGpuThatIsNotThere) {
   DecodeCall call;
   call.put_on({fla::DeviceType::cuda, 7});

@@ -34,14 +34,17 @@ inline Availability available_on(const ComputeCapability& wanted) {
                           " with " + std::to_string(device.major) + "." + std::to_string(device.minor));
 }
 
-/// `device` is that of the call's tensors; null where there is no such GPU.
-template <class Args>
-Verdict verify_device(const Args& args, const CudaDevice* device, const ComputeCapability& wanted) {
-  FLA_REFUSE_IF(args.q.device().is_cpu(), "requires CUDA tensors, got {}", args.q.device());
-  FLA_REFUSE_IF(device == nullptr, "requires a GPU that is there, got {}", args.q.device());
+/// `device` is that of the call's tensors, which are on `named`; null where there is no such GPU.
+inline Verdict verify_device(Device named, const CudaDevice* device, const ComputeCapability& wanted) {
+  FLA_REFUSE_IF(named.is_cpu(), "requires CUDA tensors, got {}", named);
+  FLA_REFUSE_IF(device == nullptr, "requires a GPU that is there, got {}", named);
   FLA_REFUSE_IF(!wanted.has(*device), "requires compute capability {}, got {}.{}", wanted.text, device->major,
                 device->minor);
   return accept();
+}
+template <class Args>
+Verdict verify_device(const Args& args, const CudaDevice* device, const ComputeCapability& wanted) {
+  return verify_device(args.q.device(), device, wanted);
 }
 
 inline std::int64_t misalignment(const void* address, std::int64_t alignment) {
