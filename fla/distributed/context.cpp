@@ -1,10 +1,16 @@
 #include "fla/distributed/context.h"
 
+#include <array>
+#include <numeric>
 #include <utility>
+
+#include "fla/core/device_memory.h"
 
 namespace fla::distributed {
 
 Transport::~Transport() = default;
+
+void Transport::synchronize(Device device, Stream stream) { fla::synchronize(device, stream); }
 
 Context::Context(std::unique_ptr<Transport> transport, std::span<const std::int64_t> cu_seqlens,
                  const Placement& placement)
@@ -32,32 +38,42 @@ TensorView Context::cu_seqlens() const {
   return {starts_.data(), DType::i64, {static_cast<std::int64_t>(starts_.size())}};
 }
 
-std::vector<std::span<const float>> Context::exchange(
-    std::int64_t size, bool (*gives)(const Piece&),
-    const std::function<void(std::size_t, std::span<float>)>& fill) {
-  std::vector<float> given;
+Context::Blocks Context::exchange(std::int64_t size, bool (*gives)(const Piece&), Device device,
+                                  Stream stream,
+                                  const std::function<void(std::size_t, const TensorView&)>& fill) {
+  const auto rank_of = [&](const Piece& piece) {
+    return static_cast<std::size_t>(ranks_[static_cast<std::size_t>(piece.part)]);
+  };
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks()), 0);
+  for (const Piece& piece : all_) {
+    if (gives(piece)) counts[rank_of(piece)] += size;
+  }
+  Blocks blocks{.memory = {}, .of = std::vector<TensorView>(all_.size())};
+  const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (total == 0) return blocks;  // no sequence is on two ranks, and all of them know
+
+  const auto block_at = [&](const Tensor& memory, std::int64_t at) {
+    return memory.view().slice(0, at, size);
+  };
+  Tensor given = empty_on(std::array{counts[static_cast<std::size_t>(rank())]}, DType::f32, device, stream);
+  std::int64_t filled = 0;
   for (std::size_t i = 0; i < mine_.size(); ++i) {
     if (!gives(mine_[i])) continue;
-    given.resize(given.size() + static_cast<std::size_t>(size), 0.0f);
-    fill(i, std::span(given).last(static_cast<std::size_t>(size)));
+    fill(i, block_at(given, filled));
+    filled += size;
   }
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks()), 0);
-  bool any = false;
-  for (const Piece& piece : all_) {
-    if (!gives(piece)) continue;
-    counts[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(piece.part)])] += size;
-    any = true;
-  }
-  std::vector<std::span<const float>> blocks(all_.size());
-  if (!any) return blocks;  // no sequence is on two ranks, and all of them know
-  bytes_sent_ += static_cast<std::int64_t>(given.size() * sizeof(float));
-  gathered_ = transport_->all_gather(std::move(given), counts);
+  bytes_sent_ += filled * static_cast<std::int64_t>(sizeof(float));
+  const Device between = transport_->device();
+  if (device != between) given = copy_to(given, between, stream);
+  blocks.memory = transport_->all_gather(std::move(given), counts, stream);
+  if (device != between) blocks.memory = copy_to(blocks.memory, device, stream);
+
   std::vector<std::int64_t> next(counts.size(), 0);
-  for (std::size_t rank = 1; rank < next.size(); ++rank) next[rank] = next[rank - 1] + counts[rank - 1];
+  std::exclusive_scan(counts.begin(), counts.end(), next.begin(), std::int64_t{0});
   for (std::size_t i = 0; i < all_.size(); ++i) {
     if (!gives(all_[i])) continue;
-    std::int64_t& at = next[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(all_[i].part)])];
-    blocks[i] = std::span(gathered_).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size));
+    std::int64_t& at = next[rank_of(all_[i])];
+    blocks.of[i] = block_at(blocks.memory, at);
     at += size;
   }
   return blocks;

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,8 +32,16 @@ class FLA_API Context {
   /// are none. Holds as long as the context does.
   TensorView cu_seqlens() const;
 
-  /// Bytes that this rank gave away in all exchanges so far.
+  /// Bytes that this rank gave away in all exchanges so far. A graph that was captured counts once.
   std::int64_t bytes_sent() const { return bytes_sent_; }
+
+  /// Where a transport's blocks are: the CPU, or the GPU that all tensors of calls must be on.
+  Device device() const { return transport_->device(); }
+
+  /// Returns when everything put on the stream of that device so far is done. Throws BackendError when an
+  /// exchange failed meanwhile. On a GPU's transport exchanges fail in the order of their stream, after the
+  /// call has returned; wait for their results with this function.
+  void synchronize(Device device, Stream stream) { transport_->synchronize(device, stream); }
 
   // ---- for functions over a context
 
@@ -42,19 +49,22 @@ class FLA_API Context {
   std::span<const Piece> all_pieces() const { return all_; }
   bool is_mine(const Piece& piece) const;
 
+  /// Blocks of all ranks, f32 [size] each, one for each of all_pieces(); undefined where there is none.
+  struct Blocks {
+    Tensor memory;
+    std::vector<TensorView> of;
+  };
   /// Gives away a block of `size` floats for each piece of this rank that `gives` says so of, filled by
-  /// fill(index among pieces(), block), and returns those of all ranks, one for each of all_pieces(), empty
-  /// where there is none.
-  std::vector<std::span<const float>> exchange(
-      std::int64_t size, bool (*gives)(const Piece&),
-      const std::function<void(std::size_t, std::span<float>)>& fill);
+  /// fill(index among pieces(), block), and returns those of all ranks. Blocks are on `device`, of which
+  /// device() is one or the CPU, and used in the order of `stream`.
+  Blocks exchange(std::int64_t size, bool (*gives)(const Piece&), Device device, Stream stream,
+                  const std::function<void(std::size_t, const TensorView&)>& fill);
 
  private:
   std::unique_ptr<Transport> transport_;
   std::vector<int> ranks_;  ///< of the parts
   std::vector<Piece> all_, mine_;
   std::vector<std::int64_t> starts_;
-  std::vector<float> gathered_;
   std::int64_t bytes_sent_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fla/core/errors.h"
+#include "fla/distributed/watch.h"
 
 namespace fla::distributed {
 namespace {
@@ -47,7 +48,7 @@ class Communicator {
 
 /// What MPI may still read and write after a time limit. Never freed.
 struct Exchange {
-  std::vector<float> mine, all;
+  Tensor mine, all;
   std::vector<int> counts, starts;
   MPI_Request request = MPI_REQUEST_NULL;
 };
@@ -62,7 +63,7 @@ class MpiTransport final : public Transport {
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
 
-  std::vector<float> all_gather(std::vector<float> mine, std::span<const std::int64_t> counts) override {
+  Tensor all_gather(Tensor mine, std::span<const std::int64_t> counts, Stream) override {
     if (!failed_.empty()) throw BackendError(failed_, BackendError::Wrote::nothing);
     auto exchange = std::make_unique<Exchange>();
     exchange->mine = std::move(mine);
@@ -74,9 +75,9 @@ class MpiTransport final : public Transport {
     }
     if (total > std::numeric_limits<int>::max())
       fail("expected at most 2^31 - 1 floats from all ranks, got " + std::to_string(total));
-    exchange->all.resize(static_cast<std::size_t>(total));
+    exchange->all = Tensor::empty({total}, DType::f32);
     check("MPI_Iallgatherv",
-          MPI_Iallgatherv(exchange->mine.data(), static_cast<int>(exchange->mine.size()), MPI_FLOAT,
+          MPI_Iallgatherv(exchange->mine.data(), static_cast<int>(exchange->mine.numel()), MPI_FLOAT,
                           exchange->all.data(), exchange->counts.data(), exchange->starts.data(), MPI_FLOAT,
                           blocks_.handle(), &exchange->request));
     bool done = false;
@@ -90,7 +91,7 @@ class MpiTransport final : public Transport {
     if (done) return std::move(exchange->all);
     blocks_.abandon();
     exchange.release();  // NOLINT(bugprone-unused-return-value): MPI has it for good
-    fail(missing_ranks());
+    fail(did_not_come(missing_ranks(), options_.time_limit));
   }
 
  private:
@@ -117,7 +118,7 @@ class MpiTransport final : public Transport {
   }
 
   /// Ranks whose time is over tell each other so. Those that say nothing are missing.
-  std::string missing_ranks() {
+  std::vector<int> missing_ranks() {
     notices_.abandon();
     const auto others = static_cast<std::size_t>(ranks_);
     auto* const said = new std::vector<char>(others + 1);  // for good, like their requests
@@ -138,16 +139,11 @@ class MpiTransport final : public Transport {
       }
       return all;
     });
-    std::string missing;
-    int count = 0;
+    std::vector<int> missing;
     for (int other = 0; other < ranks_; ++other) {
-      if (heard[static_cast<std::size_t>(other)] == MPI_REQUEST_NULL) continue;
-      missing += (missing.empty() ? "" : ", ") + std::to_string(other);
-      ++count;
+      if (heard[static_cast<std::size_t>(other)] != MPI_REQUEST_NULL) missing.push_back(other);
     }
-    const std::string limit = std::to_string(options_.time_limit.count()) + " s";
-    if (missing.empty()) return "the exchange took more than " + limit;
-    return (count == 1 ? "rank " : "ranks ") + missing + " did not come to the exchange within " + limit;
+    return missing;
   }
 
   void check(const char* what, int error) {

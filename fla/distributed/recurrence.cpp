@@ -29,14 +29,15 @@ struct Block {
 
   /// As a function returns them, with an axis of one sequence, or as merge takes them, with one of one
   /// summary before it.
-  TensorView R(const float* data, std::size_t ones) const {
+  TensorView R(const TensorView& block, std::size_t ones) const {
     const auto [heads, rows, columns] = state_shape();
     const std::array<std::int64_t, 5> shape{1, 1, heads, rows, columns};
-    return {data, DType::f32, std::span(shape).subspan(2 - ones)};
+    return {block.data(), DType::f32, std::span(shape).subspan(2 - ones), block.device()};
   }
-  TensorView P(const float* data, std::size_t ones) const {
+  TensorView P(const TensorView& block, std::size_t ones) const {
     const std::array<std::int64_t, 5> shape{1, 1, HV, K, K};
-    return {data + R_size(), DType::f32, std::span(shape).first(diagonal ? 4 : 5).subspan(2 - ones)};
+    return {block.as<float>() + R_size(), DType::f32,
+            std::span(shape).first(diagonal ? 4 : 5).subspan(2 - ones), block.device()};
   }
 };
 
@@ -79,29 +80,28 @@ TensorView state_of(const TensorView& states, std::size_t piece) {
   return states.slice(0, static_cast<std::int64_t>(piece), 1);
 }
 
-void store(const RecurrenceSummary& summary, const Block& block, std::span<float> to, Stream stream) {
-  copy(summary.R, block.R(to.data(), 1), stream);
-  if (summary.P.defined()) copy(summary.P, block.P(to.data(), 1), stream);  // else it meets zeros alone
+/// The summary of a piece, in its block. A P that meets zeros alone is not computed.
+template <class Summary>
+void sum_up(Summary own, RecurrenceSummary (*summary)(const Summary&), bool with_P, const Block& block,
+            const TensorView& to) {
+  own.R = block.R(to, 1);
+  if (with_P) {
+    own.P = block.P(to, 1);
+  } else {
+    clear(block.P(to, 1), own.stream);
+  }
+  (void)summary(own);
 }
 
 /// state = P state + R
-void apply(const Block& block, std::span<const float> summary, const TensorView& state, bool v_first,
+void apply(const Block& block, const TensorView& summary, const TensorView& state, bool v_first,
            Stream stream) {
-  const TensorView R = block.R(summary.data(), 2), P = block.P(summary.data(), 2);
-  const MergeArgs on_host{.R = R,
-                          .P = P,
-                          .initial_state = state,
-                          .state_v_first = v_first,
-                          .final_state = state,
-                          .stream = stream};
-  if (state.device().is_cpu()) {
-    (void)merge(on_host);
-    return;
-  }
-  const Tensor device_R = copy_to(R, state.device(), stream), device_P = copy_to(P, state.device(), stream);
-  MergeArgs args = on_host;
-  args.R = device_R, args.P = device_P;
-  (void)merge(args);
+  (void)merge({.R = block.R(summary, 2),
+               .P = block.P(summary, 2),
+               .initial_state = state,
+               .state_v_first = v_first,
+               .final_state = state,
+               .stream = stream});
 }
 
 template <class Args>
@@ -111,12 +111,12 @@ Result chunk(Context& context, const Args& given, RecurrenceSummary (*summary)(c
   const Block block(args);
   const std::span<const Piece> pieces = context.pieces();
   const auto inputs = arguments_like<typename Args::Summary>(args);
-  const auto summaries = context.exchange(block.size(), goes_out, [&](std::size_t i, std::span<float> to) {
+  const auto fill = [&](std::size_t i, const TensorView& to) {
     auto own = piece_of(inputs, pieces[i]);
     if (pieces[i].begins && args.initial_state.defined()) own.initial_state = state_of(args.initial_state, i);
-    own.output_P = !pieces[i].begins;
-    store(summary(own), block, to, args.stream);
-  });
+    sum_up(own, summary, !pieces[i].begins, block, to);
+  };
+  const auto summaries = context.exchange(block.size(), goes_out, args.q.device(), args.stream, fill);
 
   Tensor states;
   if (args.initial_state.defined() || std::ranges::any_of(pieces, comes_in)) {
@@ -129,7 +129,7 @@ Result chunk(Context& context, const Args& given, RecurrenceSummary (*summary)(c
       }
       const Neighbours of = neighbours_of(context, pieces[i]);
       for (std::size_t before = of.first; before < of.own; ++before)
-        apply(block, summaries[before], state, args.state_v_first, args.stream);
+        apply(block, summaries.of[before], state, args.state_v_first, args.stream);
     }
     args.initial_state = states;
   }
@@ -145,12 +145,12 @@ RecurrenceGradients backward(Context& context, const typename Args::Backward& gi
   const Block block(args);
   const std::span<const Piece> pieces = context.pieces();
   const auto inputs = arguments_like<typename Args::Summary>(args);
-  const auto summaries = context.exchange(block.size(), comes_in, [&](std::size_t i, std::span<float> to) {
+  const auto fill = [&](std::size_t i, const TensorView& to) {
     auto own = piece_of(inputs, pieces[i]);
     if (pieces[i].ends && args.dht.defined()) own.dht = state_of(args.dht, i);
-    own.output_P = !pieces[i].ends;
-    store(summary(own), block, to, args.stream);
-  });
+    sum_up(own, summary, !pieces[i].ends, block, to);
+  };
+  const auto summaries = context.exchange(block.size(), comes_in, args.q.device(), args.stream, fill);
 
   Tensor states;
   if (args.dht.defined() || std::ranges::any_of(pieces, goes_out)) {
@@ -163,7 +163,7 @@ RecurrenceGradients backward(Context& context, const typename Args::Backward& gi
       }
       const Neighbours of = neighbours_of(context, pieces[i]);
       for (std::size_t behind = of.end - 1; behind > of.own; --behind)
-        apply(block, summaries[behind], state, args.state_v_first, args.stream);
+        apply(block, summaries.of[behind], state, args.state_v_first, args.stream);
     }
     args.dht = states;
   }

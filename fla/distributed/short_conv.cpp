@@ -2,39 +2,31 @@
 #include <array>
 
 #include "fla/core/device_memory.h"
-#include "fla/core/errors.h"
-#include "fla/core/half.h"
 #include "fla/distributed/ops.h"
 #include "fla/distributed/states.h"
 
 namespace fla::distributed {
 namespace {
 
-/// One element of a tensor on the CPU.
-float element(const TensorView& tensor, std::int64_t offset) {
-  switch (tensor.dtype()) {
-    case DType::bf16: return to_float(tensor.as<bf16>()[offset]);
-    case DType::f16: return to_float(tensor.as<f16>()[offset]);
-    default: return tensor.as<float>()[offset];
-  }
+/// Inputs of one sequence as rows of channels, [W - 1, D], the newest last, so that runs of them are copied
+/// at once: a state [1, D, W - 1] as short_conv reads and writes it.
+TensorView as_state(const TensorView& rows) {
+  const std::int64_t kept = rows.size(0), D = rows.size(1);
+  return {rows.data(), DType::f32, {1, D, kept}, {kept * D, 1, D}, rows.device()};
 }
 
-/// The last W - 1 inputs of a piece, [D, W - 1], the newest last: what a convolution that goes on needs.
-/// Those that lie before the piece come from initial_state, where it begins its sequence; otherwise the
-/// entries are 0 and the pieces before have them.
-void last_inputs(const ShortConvArgs& args, std::size_t i, const Piece& piece, std::span<float> to) {
-  const std::int64_t D = args.x.size(2), kept = args.weight.size(1) - 1, own = std::min(kept, piece.count());
-  const Tensor inputs =
-      copy_to(args.x.slice(1, piece.first + piece.count() - own, own), Device::cpu(), args.stream);
-  Tensor state;
+/// The last W - 1 inputs of a piece, what a convolution that goes on needs. Those that lie before the piece
+/// come from initial_state, where it begins its sequence; otherwise they are 0 and the pieces before have
+/// them. The op itself finds them: they are its final state behind the piece's last tokens.
+void last_inputs(const ShortConvArgs& args, std::size_t i, const Piece& piece, std::int64_t most,
+                 const TensorView& rows) {
+  const std::int64_t count = std::min(most, piece.count());
+  ShortConvArgs own{.x = args.x.slice(1, piece.first + piece.count() - count, count), .weight = args.weight};
   if (piece.begins && args.initial_state.defined())
-    state = copy_to(args.initial_state.slice(0, static_cast<std::int64_t>(i), 1), Device::cpu(), args.stream);
-  for (std::int64_t d = 0; d < D; ++d) {
-    float* const row = to.data() + d * kept;
-    for (std::int64_t j = 0; j < own; ++j) row[kept - own + j] = element(inputs, j * D + d);
-    for (std::int64_t j = 0; state.defined() && j < kept - own; ++j)
-      row[j] = element(state, d * kept + own + j);
-  }
+    own.initial_state = args.initial_state.slice(0, static_cast<std::int64_t>(i), 1);
+  own.final_state = as_state(rows);
+  own.stream = args.stream;
+  (void)fla::short_conv(own);
 }
 
 }  // namespace
@@ -48,18 +40,19 @@ ShortConvResult short_conv(Context& context, const ShortConvArgs& given) {
   validate_arguments(args);
   const std::span<const Piece> pieces = context.pieces(), all = context.all_pieces();
   const std::int64_t D = args.x.size(2), kept = args.weight.size(1) - 1;
+  const auto rows_of = [&](const TensorView& block) {
+    return TensorView(block.data(), DType::f32, {kept, D}, block.device());
+  };
   const auto blocks = context.exchange(
-      D * kept, goes_out, [&](std::size_t i, std::span<float> to) { last_inputs(args, i, pieces[i], to); });
+      D * kept, goes_out, args.x.device(), args.stream,
+      [&](std::size_t i, const TensorView& block) { last_inputs(args, i, pieces[i], kept, rows_of(block)); });
   if (!std::ranges::any_of(pieces, comes_in)) return fla::short_conv(args);
 
-  const Tensor inputs = zero_states(context, std::array{D, kept}, Device::cpu(), {});
+  const Tensor inputs = zero_states(context, std::array{kept, D}, args.x.device(), args.stream);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    float* const own = inputs.as<float>() + static_cast<std::int64_t>(i) * D * kept;
+    const TensorView own = rows_of(inputs.view().slice(0, static_cast<std::int64_t>(i), 1));
     if (pieces[i].begins) {
-      if (!args.initial_state.defined()) continue;
-      const Tensor state =
-          copy_to(args.initial_state.slice(0, static_cast<std::int64_t>(i), 1), Device::cpu(), args.stream);
-      for (std::int64_t j = 0; j < D * kept; ++j) own[j] = element(state, j);
+      if (args.initial_state.defined()) last_inputs(args, i, pieces[i], 0, own);
       continue;
     }
     // From the newest input to the oldest: a piece may be shorter than what is wanted.
@@ -68,13 +61,13 @@ ShortConvResult short_conv(Context& context, const ShortConvArgs& given) {
     for (std::size_t before = of.own; left > 0 && before-- > of.first;) {
       const std::int64_t has = all[before].begins ? kept : std::min(kept, all[before].count());
       const std::int64_t taken = std::min(left, has);
-      for (std::int64_t d = 0; d < D; ++d)
-        std::copy_n(blocks[before].data() + (d + 1) * kept - taken, taken, own + d * kept + left - taken);
+      copy(rows_of(blocks.of[before]).slice(0, kept - taken, taken), own.slice(0, left - taken, taken),
+           args.stream);
       left -= taken;
     }
   }
-  const Tensor states = copy_to(inputs, args.x.device(), args.stream);
-  args.initial_state = states;
+  const std::int64_t N = inputs.size(0);
+  args.initial_state = TensorView(inputs.data(), DType::f32, {N, D, kept}, {kept * D, 1, D}, inputs.device());
   return fla::short_conv(args);
 }
 

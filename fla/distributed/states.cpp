@@ -37,6 +37,13 @@ Neighbours neighbours_of(const Context& context, const Piece& piece) {
 
 void check_tokens(const Context& context, std::string_view op, std::string_view argument,
                   const TensorView& tensor) {
+  const Device device = context.device();
+  if (tensor.defined() && !device.is_cpu() && tensor.device() != device) {
+    throw InvalidArgument(argument,
+                          "expected a tensor on " + to_string(device) +
+                              ", where the context's transport is, got " + tensor.describe(),
+                          op);
+  }
   if (tensor.rank() < 2 || (tensor.size(0) == 1 && tensor.size(1) == context.tokens())) return;
   throw InvalidArgument(argument,
                         "expected B=1 and T=" + std::to_string(context.tokens()) + ", the tokens of rank " +

@@ -13,6 +13,7 @@
 #include "fla/distributed/mpi.h"
 #include "fla/distributed/ops.h"
 #include "tests/core/error_text.h"
+#include "tests/distributed/local_call.h"
 #include "tools/cases/accuracy.h"
 #include "tools/cases/backward_case.h"
 #include "tools/cases/random.h"
@@ -32,7 +33,13 @@ using fla::cases::relative_error;
 using fla::distributed::Context;
 using fla::distributed::Piece;
 using fla::distributed::Placement;
-using Numbers = std::vector<std::int64_t>;
+using fla_test::bytes_of;
+using fla_test::joined;
+using fla_test::LocalCall;
+using fla_test::Numbers;
+using fla_test::starts_of;
+using fla_test::states_of;
+using fla_test::tokens_of;
 
 int world_size() {
   int size = 0;
@@ -48,71 +55,6 @@ int world_rank() {
 Context context_of(const Numbers& cu_seqlens, const Placement& placement, MPI_Comm on = MPI_COMM_WORLD) {
   return {fla::distributed::make_mpi_transport(on), cu_seqlens, placement};
 }
-
-Numbers starts_of(const Numbers& lengths) {
-  Numbers starts{0};
-  for (const std::int64_t length : lengths) starts.push_back(starts.back() + length);
-  return starts;
-}
-
-std::int64_t bytes_of(const TensorView& tensor) {
-  return tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
-}
-
-/// Slices of a contiguous tensor, [from, to) along an axis that only axes of size 1 come before, one behind
-/// the other.
-Tensor joined(const TensorView& all, int axis,
-              const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges) {
-  Numbers shape(all.shape().begin(), all.shape().end());
-  std::int64_t& size = shape[static_cast<std::size_t>(axis)];
-  size = 0;
-  for (const auto& [from, to] : ranges) size += to - from;
-  Tensor made = Tensor::empty(shape, all.dtype());
-  const std::int64_t row = all.stride(axis) * static_cast<std::int64_t>(size_of(all.dtype()));
-  char* to_here = made.as<char>();
-  for (const auto& [from, to] : ranges) {
-    std::memcpy(to_here, static_cast<const char*>(all.data()) + from * row,
-                static_cast<std::size_t>((to - from) * row));
-    to_here += (to - from) * row;
-  }
-  return made;
-}
-
-Tensor tokens_of(const Context& context, const TensorView& all) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (const Piece& piece : context.pieces()) ranges.emplace_back(piece.begin, piece.end);
-  return joined(all, 1, ranges);
-}
-
-Tensor states_of(const Context& context, const TensorView& all) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (const Piece& piece : context.pieces()) ranges.emplace_back(piece.sequence, piece.sequence + 1);
-  if (ranges.empty()) ranges.emplace_back(0, 1);
-  return joined(all, 0, ranges);
-}
-
-/// The call of this rank: its tokens of every input, and states of its pieces.
-template <class Args>
-struct LocalCall {
-  LocalCall(const Context& context, const Args& whole) : args(whole) {
-    args.cu_seqlens = {};
-    for (const fla::Argument& argument : Args::arguments()) {
-      if (!argument.is_tensor() || !argument.tensor(&args).defined()) continue;
-      TensorView& tensor = argument.tensor(&args);
-      const fla::ShapeRule& rule = argument.shape.first;
-      if (rule.rank >= 3 && rule.dims[1].axis == fla::Axis::T) {
-        memory.push_back(tokens_of(context, tensor));
-      } else if (rule.dims[0].axis == fla::Axis::P) {
-        memory.push_back(states_of(context, tensor));
-      } else {
-        continue;
-      }
-      tensor = memory.back();
-    }
-  }
-  Args args;
-  std::vector<Tensor> memory;
-};
 
 /// Placements for as many ranks as there are: with parts of equal lengths, two a rank, of any lengths, and
 /// with ranks that have nothing.
@@ -373,6 +315,41 @@ TEST(DistributedRefuses, BadInput) {
                 [&] { (void)fla::distributed::chunk_linear_attn(context, sums.args); }),
             "linear_attn: normalize: expected false: its sums go beyond the state, got true");
   EXPECT_EQ(context.bytes_sent(), 0);
+}
+
+/// A transport whose blocks would be on a GPU, which nobody asks for any.
+class OnAGpu final : public fla::distributed::Transport {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 1; }
+  fla::Device device() const override { return fla::Device::cuda(1); }
+  Tensor all_gather(Tensor, std::span<const std::int64_t>, fla::Stream) override {
+    ADD_FAILURE() << "expected no exchange";
+    return {};
+  }
+};
+
+TEST(DistributedRefuses, TensorsThatAreNotWhereTheTransportIs) {
+  const LongKda kda;
+  Context context(std::make_unique<OnAGpu>(), kda.starts, {{0, 31, 120}, {0, 0}});
+  const auto expected = [](const char* of, const char* shape) {
+    return std::string(of) + ": expected a tensor on cuda:1, where the context's transport is, got f32" +
+           shape + " on cpu";
+  };
+  EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] {
+              (void)fla::distributed::chunk_kda(context,
+                                                LocalCall<fla::KdaArgs>(context, kda.made.forward.args).args);
+            }),
+            expected("kda: q", "[1, 120, 1, 16]"));
+  EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>([&] {
+              (void)fla::distributed::chunk_kda_backward(
+                  context, LocalCall<fla::KdaBackwardArgs>(context, kda.made.args).args);
+            }),
+            expected("kda: q", "[1, 120, 1, 16]"));
+  const Tensor x = random_numbers({1, 120, 6}, DType::f32, 1), weight = random_numbers({6, 4}, DType::f32, 2);
+  EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>(
+                [&] { (void)fla::distributed::short_conv(context, {.x = x, .weight = weight}); }),
+            expected("short_conv: x", "[1, 120, 6]"));
 }
 
 /// The last test: the exchange that the missing rank never joins stays under way.

@@ -103,9 +103,10 @@ endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fla)
 install(EXPORT fla-targets NAMESPACE fla:: DESTINATION ${package_dir})
-# A component of its own: who asks for it needs MPI, and wheels are without it.
-if(FLA_HAS_MPI)
-  set_target_properties(fla_distributed PROPERTIES EXPORT_NAME distributed INSTALL_RPATH "$ORIGIN")
+# A component of its own: who asks for it needs MPI or NCCL, and wheels are without it. NCCL is found where the build found it.
+if(TARGET fla_distributed)
+  set_target_properties(fla_distributed PROPERTIES EXPORT_NAME distributed INSTALL_RPATH "$ORIGIN"
+    INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS fla_distributed EXPORT fla-distributed-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT distributed
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT distributed)

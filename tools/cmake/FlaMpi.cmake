@@ -1,6 +1,6 @@
 # MPI in the build, as FLA_MPI asks for it: sets FLA_HAS_MPI, or FLA_NO_MPI to the reason why there is none.
 
-set(FLA_HAS_MPI OFF CACHE INTERNAL "Whether fla::distributed is in the build")
+set(FLA_HAS_MPI OFF CACHE INTERNAL "Whether fla::distributed knows MPI")
 set(FLA_NO_MPI)
 
 string(TOUPPER "${FLA_MPI}" FLA_MPI)
@@ -25,5 +25,5 @@ if(NOT FLA_NO_MPI)
 elseif(FLA_MPI STREQUAL "ON")
   message(FATAL_ERROR "FLA_MPI=ON: ${FLA_NO_MPI}")
 else()
-  list(APPEND FLA_LEFT_OUT "fla::distributed: ${FLA_NO_MPI}")
+  list(APPEND FLA_LEFT_OUT "fla::distributed over MPI: ${FLA_NO_MPI}")
 endif()

@@ -25,6 +25,7 @@ endif()
 
 include(FlaPython)
 include(FlaMpi)
+include(FlaNccl)
 
 if(NOT FLA_TOOLS)
   list(APPEND FLA_LEFT_OUT "fla command and benchmarks: FLA_TOOLS=OFF")

@@ -1,0 +1,90 @@
+#include "fla/distributed/watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fla/core/errors.h"
+
+namespace fla::distributed {
+
+UnderWay::~UnderWay() = default;
+
+std::string did_not_come(std::span<const int> missing, Watch::Duration limit) {
+  const std::string text = std::to_string(limit.count()) + " s";
+  if (missing.empty()) return "the exchange took more than " + text;
+  std::string names;
+  for (const int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  return (missing.size() == 1 ? "rank " : "ranks ") + names + " did not come to the exchange within " + text;
+}
+
+Watch::Watch(Watched watched, Duration limit)
+    : watched_(std::move(watched)), limit_(limit), thread_([this] { run(); }) {}
+
+Watch::~Watch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Watch::add(std::unique_ptr<UnderWay> exchange) {
+  {
+    const std::lock_guard lock(mutex_);
+    exchanges_.push_back({std::move(exchange)});
+  }
+  changed_.notify_one();
+}
+
+void Watch::fail(const std::string& why) {
+  std::unique_lock lock(mutex_);
+  fail(lock, why);
+}
+
+void Watch::check() {
+  std::unique_lock lock(mutex_);
+  if (failure_.empty()) {
+    if (const std::string why = watched_.error(); !why.empty()) fail(lock, why);
+  }
+  if (!failure_.empty()) throw BackendError(failure_, BackendError::Wrote::maybe);
+}
+
+void Watch::fail(std::unique_lock<std::mutex>& lock, const std::string& why) {
+  if (!failure_.empty()) return;
+  failure_ = "fla::distributed on rank " + std::to_string(watched_.rank) + ": " + why;
+  lock.unlock();  // what is aborted may be a call on another thread that then asks what has failed
+  watched_.abort();
+  lock.lock();
+}
+
+/// Drops exchanges that are done.
+bool Watch::too_late(Clock::time_point now) {
+  std::erase_if(exchanges_, [](const Entry& entry) { return entry.exchange->done(); });
+  return std::ranges::any_of(exchanges_, [&](Entry& entry) {
+    if (entry.begin == Clock::time_point{} && entry.exchange->begun()) entry.begin = now;
+    return entry.begin != Clock::time_point{} && now - entry.begin > limit_;
+  });
+}
+
+void Watch::run() {
+  using std::chrono::milliseconds;
+  if (watched_.begin) watched_.begin();
+  std::unique_lock lock(mutex_);
+  while (!ended_ && failure_.empty()) {
+    if (std::string why = watched_.error(); !why.empty()) {
+      fail(lock, why);
+    } else if (too_late(Clock::now())) {
+      lock.unlock();
+      const std::vector<int> missing = watched_.missing_ranks ? watched_.missing_ranks() : std::vector<int>{};
+      lock.lock();
+      fail(lock, did_not_come(missing, limit_));
+    } else {
+      // Without exchanges that are known: one of a graph may be under way.
+      changed_.wait_for(lock, exchanges_.empty() ? milliseconds(100) : milliseconds(1));
+    }
+  }
+  exchanges_.clear();
+}
+
+}  // namespace fla::distributed
