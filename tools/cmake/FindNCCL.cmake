@@ -7,6 +7,7 @@ cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
 cmake_path(GET root PARENT_PATH root)
 list(TRANSFORM inside APPEND /include OUTPUT_VARIABLE headers)
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${NCCL_DIR} ENV NCCL_DIR ${root}/.deps/nccl PATH_SUFFIXES ${headers} NO_DEFAULT_PATH)
+find_package(CUDAToolkit QUIET)  # whose headers NCCL's include
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 if(NOT NCCL_INCLUDE_DIR)
   find_program(NCCL_PYTHON python3)

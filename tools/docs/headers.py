@@ -14,7 +14,7 @@ GROUPS = {
         "fla/ops/gated_rms_norm/gated_rms_norm.h", "fla/ops/step/step.h", "fla/ops/kda_step/kda_step.h", "fla/ops/merge/merge.h"],
     "Sequences over ranks": [
         "fla/distributed/ops.h", "fla/distributed/context.h", "fla/distributed/placement.h", "fla/distributed/mpi.h",
-        "fla/distributed/transport.h"],
+        "fla/distributed/nccl.h", "fla/distributed/transport.h"],
     "Choosing and seeing": [
         "fla/dispatch/observe/explain.h", "fla/dispatch/choice/plan.h", "fla/dispatch/choice/call_by_name.h", "fla/dispatch/settings/policy.h",
         "fla/core/environment.h", "fla/dispatch/config/config.h", "fla/dispatch/failure/breaker.h", "fla/dispatch/observe/counters.h",
