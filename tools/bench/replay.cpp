@@ -11,6 +11,7 @@
 #include "fla/core/device_memory.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/ops/kda/kda.h"
+#include "tools/bench/seconds.h"
 #include "tools/bench/steps.h"
 
 namespace {
@@ -27,16 +28,16 @@ struct Bench {
 void run(const Bench& bench) {
   constexpr std::int64_t K = 128, V = 128;
   const auto [device, N, H, T, L, inputs, states] = bench;
-  const Tensor q = fla_bench::random(device, {N, T, H, K}, inputs, -0.1f, 0.1f),
-               k = fla_bench::random(device, {N, T, H, K}, inputs, -0.1f, 0.1f),
-               v = fla_bench::random(device, {N, T, H, V}, inputs, -1, 1),
-               g = fla_bench::random(device, {N, T, H, K}, inputs, -0.5f, 0),
-               beta = fla_bench::random(device, {N, T, H}, inputs, 0, 1),
-               state = fla_bench::random(device, {N, H, K, V}, states, -1, 1),
-               o = fla_bench::random(device, {N, T, H, V}, inputs, 0, 0),
-               ring_k = fla_bench::random(device, {N, L, H, K}, inputs, 0, 0),
-               ring_g = fla_bench::random(device, {N, L, H, K}, inputs, 0, 0),
-               ring_u = fla_bench::random(device, {N, L, H, V}, DType::f32, 0, 0);
+  const Tensor q = fla::bench::random(device, {N, T, H, K}, inputs, -0.1f, 0.1f),
+               k = fla::bench::random(device, {N, T, H, K}, inputs, -0.1f, 0.1f),
+               v = fla::bench::random(device, {N, T, H, V}, inputs, -1, 1),
+               g = fla::bench::random(device, {N, T, H, K}, inputs, -0.5f, 0),
+               beta = fla::bench::random(device, {N, T, H}, inputs, 0, 1),
+               state = fla::bench::random(device, {N, H, K, V}, states, -1, 1),
+               o = fla::bench::random(device, {N, T, H, V}, inputs, 0, 0),
+               ring_k = fla::bench::random(device, {N, L, H, K}, inputs, 0, 0),
+               ring_g = fla::bench::random(device, {N, L, H, K}, inputs, 0, 0),
+               ring_u = fla::bench::random(device, {N, L, H, V}, DType::f32, 0, 0);
   fla::KdaArgs plain{
       .q = q, .k = k, .v = v, .g = g, .beta = beta, .initial_state = state, .out = o, .final_state = state};
   fla::KdaReplayArgs step{.q = q,
@@ -62,13 +63,13 @@ void run(const Bench& bench) {
     cycle.push_back(step);
   }
   const auto steps = static_cast<double>(cycle.size());
-  const double written = fla_bench::seconds(device, [&](fla::Stream stream) {
+  const double written = fla::bench::seconds(device, [&](fla::Stream stream) {
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       plain.stream = stream;
       fla::fused_recurrent_kda(plain);
     }
   });
-  const double replayed = fla_bench::seconds(device, [&](fla::Stream stream) {
+  const double replayed = fla::bench::seconds(device, [&](fla::Stream stream) {
     for (fla::KdaReplayArgs& each : cycle) {
       each.stream = stream;
       fla::replay_kda(each);

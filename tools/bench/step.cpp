@@ -13,6 +13,7 @@
 #include "fla/core/device_memory.h"
 #include "fla/dispatch/observe/explain.h"
 #include "fla/ops/ops.h"
+#include "tools/bench/seconds.h"
 #include "tools/bench/steps.h"
 
 namespace {
@@ -36,7 +37,7 @@ void run(const Bench& bench) {
   const std::int64_t most = device.is_cpu() ? 2 : 512,
                      layers = std::clamp<std::int64_t>((1 << 28) / bytes, 2, most);
   const auto random = [&](std::vector<std::int64_t> shape, DType dtype, float low, float high) {
-    return fla_bench::random(device, std::move(shape), dtype, low, high);
+    return fla::bench::random(device, std::move(shape), dtype, low, high);
   };
   const Tensor x = random({N, 1, D}, inputs, -1, 1), weight = random({D, W}, inputs, -0.5f, 0.5f),
                g = random({N, 1, H, K}, inputs, -1, 1), beta = random({N, 1, H}, inputs, -1, 1),
@@ -63,12 +64,12 @@ void run(const Bench& bench) {
   fla::GatedRmsNormArgs norm{.x = o, .g = z, .weight = norm_weight, .use_sigmoid = true, .out = out};
 
   const auto for_each_layer = [&](auto&& body) {
-    return fla_bench::seconds(device,
-                              [&](fla::Stream stream) {
-                                for (std::int64_t layer = 0; layer < layers; ++layer)
-                                  body(stream, conv_state.view().slice(0, layer * N, N),
-                                       state.view().slice(0, layer * N, N));
-                              }) /
+    return fla::bench::seconds(device,
+                               [&](fla::Stream stream) {
+                                 for (std::int64_t layer = 0; layer < layers; ++layer)
+                                   body(stream, conv_state.view().slice(0, layer * N, N),
+                                        state.view().slice(0, layer * N, N));
+                               }) /
            static_cast<double>(layers);
   };
   const double fused =
