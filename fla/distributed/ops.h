@@ -13,7 +13,8 @@
 /// context.cu_seqlens(), one a piece. The arguments have no cu_seqlens and no state_indices. initial_state is
 /// that of every piece, and read where the piece begins its sequence; final_state is the state after every
 /// piece, the sequence's where the piece ends it. States are f32. linear_attn's normalize is refused: its
-/// sums go beyond the state. Results have the same bits for any placement of the same cuts.
+/// sums go beyond the state. A workspace is that of the call with context.cu_seqlens() and an initial_state.
+/// Results have the same bits for any placement of the same cuts.
 ///
 /// Calls are collective (context.h). A rank whose arguments are wrong throws before it exchanges anything;
 /// the others throw BackendError, as they do when a rank dies. Tensors may be on a GPU: summaries go through

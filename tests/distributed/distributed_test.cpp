@@ -238,6 +238,41 @@ TEST(Distributed, GradientsOfParametersAreSumsOverRanks) {
   EXPECT_LE(relative_error(sum, whole.dA_log), 2e-6);
 }
 
+/// A tensor with one more entry of `value` at the end of its last axis.
+Tensor with_column(const TensorView& tensor, float value) {
+  const int last = tensor.rank() - 1;
+  Numbers shape(tensor.shape().begin(), tensor.shape().end());
+  const std::int64_t size = shape.back()++;
+  Tensor made = Tensor::empty(shape, tensor.dtype());
+  for (std::int64_t i = 0; i < made.numel(); ++i) {
+    const std::int64_t row = i / (size + 1), column = i % (size + 1);
+    made.as<float>()[i] = column < size ? tensor.as<float>()[row * size + column] : value;
+  }
+  EXPECT_EQ(made.size(last), size + 1);
+  return made;
+}
+
+/// What how-to/ranks.md says instead of normalize.
+TEST(Distributed, AColumnOfOnesHasTheSumsThatNormalizeDividesBy) {
+  CaseSpec<fla::LinearAttnArgs> spec{.H = 2, .K = 16, .V = 12, .lengths = {50, 70}};
+  spec.options.normalize = true;
+  const BackwardCase<fla::LinearAttnArgs> made(spec);
+  const Tensor whole = fla::chunk_linear_attn(made.forward.args).o;
+  fla::LinearAttnArgs args = made.forward.args;
+  args.normalize = false;
+  const Tensor v = with_column(args.v, 1), state = with_column(args.initial_state, 0);
+  args.v = v, args.initial_state = state;
+  Context context = context_of({0, 50, 120}, Placement::contiguous(120, world_size()));
+  const Tensor found =
+      fla::distributed::chunk_linear_attn(context, LocalCall<fla::LinearAttnArgs>(context, args).args).o;
+  const Tensor expected = tokens_of(context, whole), divided = Tensor::empty(expected.shape(), DType::f32);
+  for (std::int64_t i = 0; i < divided.numel(); ++i) {
+    const float* const row = found.as<float>() + i / 12 * 13;
+    divided.as<float>()[i] = row[i % 12] / (row[12] + 1e-10f);
+  }
+  Op<fla::LinearAttnArgs>::expect_close(divided, expected, "o");
+}
+
 Tensor random_numbers(const Numbers& shape, DType dtype, std::uint64_t seed) {
   Tensor tensor = Tensor::empty(shape, dtype);
   fla::cases::Random random(seed);

@@ -146,10 +146,13 @@ struct GivenKda {
     explicit OnDevice(const GivenKda& kda)
         : forward(kda.forward.args, kGpu), backward(kda.backward.args, kGpu) {}
     void run(Context& context) {
-      const fla::distributed::Result result = fla::distributed::chunk_kda(context, forward.args());
-      fla::KdaBackwardArgs args = backward.args();
-      args.initial_state = result.initial_state;
-      (void)fla::distributed::chunk_kda_backward(context, args);
+      fla::KdaArgs args = forward.args();
+      args.workspace = {};  // what DeviceCall gives is that of a call that is not cut
+      const fla::distributed::Result result = fla::distributed::chunk_kda(context, args);
+      fla::KdaBackwardArgs back = backward.args();
+      back.workspace = {};
+      back.initial_state = result.initial_state;
+      (void)fla::distributed::chunk_kda_backward(context, back);
     }
     /// Brings the outputs back and returns copies.
     std::vector<Tensor> outputs(const GivenKda& kda) {

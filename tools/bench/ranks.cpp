@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -285,9 +287,7 @@ class Bench {
   OnDevice<typename Args::Backward> backward_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("What sequences over ranks cost: measured on one device, worked out for 8 to 4,096 ranks.");
   Shape shape;
   Links links;
@@ -323,13 +323,19 @@ int main(int argc, char** argv) {
   }
   links.nvlink = nvlink * 1e9, links.infiniband = infiniband * 1e9;
   links.nvlink_step = nvlink_step * 1e-6, links.infiniband_step = infiniband_step * 1e-6;
+  const std::optional<Device> on = fla::device_from_name(device);
+  if (!on) throw fla::InvalidArgument("--device", "expected cpu, cuda or cuda:N, got '" + device + "'");
+  (void)fla::allocate_on(*on, 1, {});  // or says why that device is not there
+  fla::cases::with_op(op, [&]<class Args>(std::type_identity<Args>) { Bench<Args>(shape, *on).run(links); });
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    const std::optional<Device> on = fla::device_from_name(device);
-    if (!on) throw fla::InvalidArgument("--device", "expected cpu, cuda or cuda:N, got '" + device + "'");
-    (void)fla::allocate_on(*on, 1, {});  // or says why that device is not there
-    fla::cases::with_op(op,
-                        [&]<class Args>(std::type_identity<Args>) { Bench<Args>(shape, *on).run(links); });
-  } catch (const fla::Error& error) {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "fla_bench_ranks: %s\n", error.what());
     return 2;
   }
