@@ -27,17 +27,19 @@ struct Block {
   std::int64_t R_size() const { return HV * K * V; }
   std::int64_t size() const { return R_size() + HV * K * (diagonal ? 1 : K); }
 
-  /// As a function returns them, with an axis of one sequence, or as merge takes them, with one of one
-  /// summary before it.
-  TensorView R(const TensorView& block, std::size_t ones) const {
+  /// Those of `count` blocks, `step` floats from one to the next, each of one sequence, as merge takes them.
+  TensorView R(const TensorView& block, std::int64_t count = 1, std::int64_t step = 0) const {
     const auto [heads, rows, columns] = state_shape();
-    const std::array<std::int64_t, 5> shape{1, 1, heads, rows, columns};
-    return {block.data(), DType::f32, std::span(shape).subspan(2 - ones), block.device()};
+    return {block.data(),
+            DType::f32,
+            {count, 1, heads, rows, columns},
+            {step, R_size(), rows * columns, columns, 1},
+            block.device()};
   }
-  TensorView P(const TensorView& block, std::size_t ones) const {
-    const std::array<std::int64_t, 5> shape{1, 1, HV, K, K};
-    return {block.as<float>() + R_size(), DType::f32,
-            std::span(shape).first(diagonal ? 4 : 5).subspan(2 - ones), block.device()};
+  TensorView P(const TensorView& block, std::int64_t count = 1, std::int64_t step = 0) const {
+    float* const data = block.as<float>() + R_size();
+    if (diagonal) return {data, DType::f32, {count, 1, HV, K}, {step, HV * K, K, 1}, block.device()};
+    return {data, DType::f32, {count, 1, HV, K, K}, {step, HV * K * K, K * K, K, 1}, block.device()};
   }
 };
 
@@ -80,28 +82,41 @@ TensorView state_of(const TensorView& states, std::size_t piece) {
   return states.slice(0, static_cast<std::int64_t>(piece), 1);
 }
 
+/// Without its first axis, of one.
+TensorView only(const TensorView& tensor) {
+  return {tensor.data(), tensor.dtype(), tensor.shape().subspan(1), tensor.strides().subspan(1),
+          tensor.device()};
+}
+
 /// The summary of a piece, in its block. A P that meets zeros alone is not computed.
 template <class Summary>
 void sum_up(Summary own, RecurrenceSummary (*summary)(const Summary&), bool with_P, const Block& block,
             const TensorView& to) {
-  own.R = block.R(to, 1);
+  own.R = only(block.R(to));
   if (with_P) {
-    own.P = block.P(to, 1);
+    own.P = only(block.P(to));
   } else {
-    clear(block.P(to, 1), own.stream);
+    clear(block.P(to), own.stream);
   }
   (void)summary(own);
 }
 
-/// state = P state + R
-void apply(const Block& block, const TensorView& summary, const TensorView& state, bool v_first,
+/// state = P state + R, of one summary after another. Those as far apart as the first two are one call.
+void apply(const Block& block, std::span<const TensorView> summaries, const TensorView& state, bool v_first,
            Stream stream) {
-  (void)merge({.R = block.R(summary, 2),
-               .P = block.P(summary, 2),
-               .initial_state = state,
-               .state_v_first = v_first,
-               .final_state = state,
-               .stream = stream});
+  const auto step_to = [&](std::size_t i) { return summaries[i].as<float>() - summaries[i - 1].as<float>(); };
+  for (std::size_t begin = 0, end = 0; begin < summaries.size(); begin = end) {
+    end = begin + 1;
+    const std::int64_t step = end < summaries.size() ? step_to(end) : 0;
+    while (end < summaries.size() && step_to(end) == step) ++end;
+    const auto count = static_cast<std::int64_t>(end - begin);
+    (void)merge({.R = block.R(summaries[begin], count, step),
+                 .P = block.P(summaries[begin], count, step),
+                 .initial_state = state,
+                 .state_v_first = v_first,
+                 .final_state = state,
+                 .stream = stream});
+  }
 }
 
 template <class Args>
@@ -128,8 +143,8 @@ Result chunk(Context& context, const Args& given, RecurrenceSummary (*summary)(c
         continue;
       }
       const Neighbours of = neighbours_of(context, pieces[i]);
-      for (std::size_t before = of.first; before < of.own; ++before)
-        apply(block, summaries.of[before], state, args.state_v_first, args.stream);
+      apply(block, std::span(summaries.of).subspan(of.first, of.own - of.first), state, args.state_v_first,
+            args.stream);
     }
     args.initial_state = states;
   }
@@ -162,8 +177,8 @@ RecurrenceGradients backward(Context& context, const typename Args::Backward& gi
         continue;
       }
       const Neighbours of = neighbours_of(context, pieces[i]);
-      for (std::size_t behind = of.end - 1; behind > of.own; --behind)
-        apply(block, summaries.of[behind], state, args.state_v_first, args.stream);
+      const auto behind = std::span(summaries.of).subspan(of.own + 1, of.end - of.own - 1);
+      apply(block, std::vector(behind.rbegin(), behind.rend()), state, args.state_v_first, args.stream);
     }
     args.dht = states;
   }

@@ -16,7 +16,6 @@ using fla::bench::all_gather_seconds;
 using fla::bench::all_to_all_seconds;
 using fla::bench::Links;
 using fla::testing::Outcome;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr Links kLinks{.node = 8, .nvlink = 100, .infiniband = 10, .nvlink_step = 0.5, .infiniband_step = 2};

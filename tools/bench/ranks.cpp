@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -139,13 +140,16 @@ class Bench {
     const auto backward_summary = fla::arguments_like<typename Args::Summary>(backward_.args);
     const Both summary{seconds_of(Functions::summary, inside(forward_summary)),
                        seconds_of(Functions::summary, inside(backward_summary))};
-    const double merge = merge_seconds();
+    const double first_merge = merge_seconds(1), more = (merge_seconds(9) - first_merge) / 8;
     fla::command::TextTable table({"of a rank", "forward, ms", "backward, ms"});
     table.add({"call", milliseconds(call.forward), milliseconds(call.backward)});
     table.add({"summary", milliseconds(summary.forward), milliseconds(summary.backward)});
-    table.add({"merge of one summary", milliseconds(merge), milliseconds(merge)});
+    table.add({"merge of one summary", milliseconds(first_merge), milliseconds(first_merge)});
+    table.add({"each more", milliseconds(more), milliseconds(more)});
     std::printf("%s\n", table.text().c_str());
-    print_plan(links, call, summary, merge);
+    print_plan(links, call, summary, [=](std::int64_t summaries) {
+      return first_merge + static_cast<double>(summaries - 1) * more;
+    });
   }
 
  private:
@@ -182,10 +186,10 @@ class Bench {
     return shape_.heads * shape_.K * (shape_.V + (kDiagonal ? 1 : shape_.K)) * 4;
   }
 
-  double merge_seconds() const {
+  double merge_seconds(std::int64_t summaries) const {
     const auto [tokens, heads, K, V, dtype] = shape_;
-    const Tensor R = zeros({1, 1, heads, K, V}), state = zeros({1, heads, K, V}),
-                 P = kDiagonal ? zeros({1, 1, heads, K}) : zeros({1, 1, heads, K, K});
+    const Tensor R = zeros({summaries, 1, heads, K, V}), state = zeros({1, heads, K, V}),
+                 P = kDiagonal ? zeros({summaries, 1, heads, K}) : zeros({summaries, 1, heads, K, K});
     return seconds_of(&fla::merge,
                       fla::MergeArgs{.R = R, .P = P, .initial_state = state, .final_state = state});
   }
@@ -234,7 +238,8 @@ class Bench {
     return found;
   }
 
-  void print_plan(const Links& links, const Both& call, const Both& summary, double merge) const {
+  void print_plan(const Links& links, const Both& call, const Both& summary,
+                  const std::function<double(std::int64_t)>& merge_seconds_of) const {
     const auto block = static_cast<double>(block_bytes());
     const Args& args = forward_.args;
     double inputs = 0;
@@ -256,8 +261,7 @@ class Bench {
                                    "heads: with backward, ms"});
     for (std::int64_t ranks = 8; ranks <= 4096; ranks *= 2) {
       const double gather = all_gather_seconds(links, ranks, block);
-      const double merges =
-          static_cast<double>(ranks - 1) * merge;  // of the last rank; of the first backward
+      const double merges = merge_seconds_of(ranks - 1);  // of the last rank; of the first backward
       const double forward = summary.forward + gather + merges + call.forward;
       const double with_backward = forward + summary.backward + gather + merges + call.backward;
       std::vector<std::string> row{std::to_string(ranks),
