@@ -17,7 +17,7 @@ struct NcclOptions {
   /// communicator is aborted, which ends the exchange.
   std::chrono::duration<double> time_limit{300};
   /// NCCL does not tell which ranks did not come. Where the program knows (from its launcher, or a store),
-  /// the error names them. Called once, after the time limit, on a thread of the transport.
+  /// the error names them. Called once, when something has failed, on any thread; must not use the context.
   std::function<std::vector<int>()> missing_ranks{};
 };
 

@@ -9,12 +9,16 @@ namespace fla::distributed {
 
 UnderWay::~UnderWay() = default;
 
+std::string names_of(std::span<const int> ranks) {
+  std::string names;
+  for (const int rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + names;
+}
+
 std::string did_not_come(std::span<const int> missing, Watch::Duration limit) {
   const std::string text = std::to_string(limit.count()) + " s";
   if (missing.empty()) return "the exchange took more than " + text;
-  std::string names;
-  for (const int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
-  return (missing.size() == 1 ? "rank " : "ranks ") + names + " did not come to the exchange within " + text;
+  return names_of(missing) + " did not come to the exchange within " + text;
 }
 
 Watch::Watch(Watched watched, Duration limit)
@@ -25,7 +29,7 @@ Watch::~Watch() {
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
-  changed_.notify_one();
+  changed_.notify_all();
   thread_.join();
 }
 
@@ -34,7 +38,7 @@ void Watch::add(std::unique_ptr<UnderWay> exchange) {
     const std::lock_guard lock(mutex_);
     exchanges_.push_back({std::move(exchange)});
   }
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 void Watch::fail(const std::string& why) {
@@ -51,8 +55,18 @@ void Watch::check() {
 }
 
 void Watch::fail(std::unique_lock<std::mutex>& lock, const std::string& why) {
-  if (!failure_.empty()) return;
-  failure_ = "fla::distributed on rank " + std::to_string(watched_.rank) + ": " + why;
+  if (failing_) {
+    changed_.wait(lock, [&] { return !failure_.empty(); });
+    return;
+  }
+  failing_ = true;
+  lock.unlock();
+  const std::vector<int> missing = watched_.missing_ranks ? watched_.missing_ranks() : std::vector<int>{};
+  std::string text = why.empty() ? did_not_come(missing, limit_) : why;
+  if (!why.empty() && !missing.empty()) text += "; " + names_of(missing) + " did not come";
+  lock.lock();
+  failure_ = "fla::distributed on rank " + std::to_string(watched_.rank) + ": " + text;
+  changed_.notify_all();
   lock.unlock();  // what is aborted may be a call on another thread that then asks what has failed
   watched_.abort();
   lock.lock();
@@ -71,14 +85,11 @@ void Watch::run() {
   using std::chrono::milliseconds;
   if (watched_.begin) watched_.begin();
   std::unique_lock lock(mutex_);
-  while (!ended_ && failure_.empty()) {
+  while (!ended_ && !failing_) {
     if (std::string why = watched_.error(); !why.empty()) {
       fail(lock, why);
     } else if (too_late(Clock::now())) {
-      lock.unlock();
-      const std::vector<int> missing = watched_.missing_ranks ? watched_.missing_ranks() : std::vector<int>{};
-      lock.lock();
-      fail(lock, did_not_come(missing, limit_));
+      fail(lock, {});
     } else {
       // Without exchanges that are known: one of a graph may be under way.
       changed_.wait_for(lock, exchanges_.empty() ? milliseconds(100) : milliseconds(1));

@@ -29,14 +29,14 @@ class Watch {
  public:
   using Duration = std::chrono::duration<double>;
 
-  /// What is watched. Called on the thread of the watch, `error` and `abort` also on those of the functions
+  /// What is watched. Called on the thread of the watch, all but `begin` also on those of the functions
   /// below; never two `error` at once, and none after `abort`.
   struct Watched {
     int rank = 0;
     std::function<void()> begin;                      ///< before anything else; may be empty
     std::function<std::string()> error;               ///< of the communicator; empty when there is none
     std::function<void()> abort;                      ///< ends what is under way; once, at the first failure
-    std::function<std::vector<int>()> missing_ranks;  ///< after the time limit; may be empty
+    std::function<std::vector<int>()> missing_ranks;  ///< once, before `abort`; may be empty
   };
   Watch(Watched watched, Duration limit);
   Watch(const Watch&) = delete;
@@ -59,6 +59,7 @@ class Watch {
 
   void run();
   bool too_late(Clock::time_point now);
+  /// Returns when failure_ is there, whoever found it. No words: the time limit.
   void fail(std::unique_lock<std::mutex>& lock, const std::string& why);
 
   const Watched watched_;
@@ -67,10 +68,12 @@ class Watch {
   std::condition_variable changed_;
   std::vector<Entry> exchanges_;
   std::string failure_;
-  bool ended_ = false;
+  bool failing_ = false, ended_ = false;
   std::thread thread_;
 };
 
+/// "rank 3", "ranks 1, 5"
+std::string names_of(std::span<const int> ranks);
 /// "rank 3 did not come to the exchange within 60.000000 s"; without ranks: "the exchange took more than …"
 std::string did_not_come(std::span<const int> missing, Watch::Duration limit);
 

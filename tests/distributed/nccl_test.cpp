@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -216,6 +217,30 @@ TEST_F(OverNccl, SameCutsHaveTheSameBitsTwice) {
     EXPECT_EQ(context.bytes_sent(), 2 * 2 * 2 * 64 * (64 + 64) * 4);  // two pieces that go on, each way
   }
   expect_bits(found[1], found[0]);
+}
+
+/// One rank whose blocks are on the host, as MPI's are.
+class ThroughTheHost final : public fla::distributed::Transport {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 1; }
+  Tensor all_gather(Tensor mine, std::span<const std::int64_t>, fla::Stream) override {
+    EXPECT_TRUE(mine.device().is_cpu());
+    return mine;
+  }
+};
+
+TEST_F(OverNccl, BlocksThatGoThroughTheHostHaveTheSameBits) {
+  CudaStream stream;
+  Context nccl = context_of({0, 200}, {0, 70, 128, 200}),
+          host(std::make_unique<ThroughTheHost>(), Numbers{0, 200}, Placement{{0, 70, 128, 200}, {0, 0, 0}});
+  const GivenKda kda(nccl, stream);
+  GivenKda::OnDevice over_nccl(kda), over_host(kda);
+  over_nccl.run(nccl);
+  over_host.run(host);
+  const std::vector<Tensor> expected = over_nccl.outputs(kda);
+  expect_bits(over_host.outputs(kda), expected);
+  EXPECT_EQ(host.bytes_sent(), nccl.bytes_sent());
 }
 
 TEST_F(OverNccl, ShortConvHasTheBitsOfAPlainCall) {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "fla/core/errors.h"
 #include "tests/core/error_text.h"
@@ -113,6 +115,26 @@ TEST(Watch, FindsErrorsOfTheCommunicatorByItself) {
   communicator.broken = true;
   wait_until([&] { return communicator.aborts > 0; });
   EXPECT_EQ(communicator.failure(), "fla::distributed on rank 2: NCCL: remote process exited");
+}
+
+TEST(Watch, NamesMissingRanksBesideAnError) {
+  Communicator communicator(300, {3});
+  communicator.broken = true;
+  EXPECT_EQ(communicator.failure(),
+            "fla::distributed on rank 2: NCCL: remote process exited; rank 3 did not come");
+}
+
+TEST(Watch, AllThreadsAreToldTheSame) {
+  Communicator communicator(300, {3});
+  communicator.broken = true;
+  std::vector<std::string> told(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : told) threads.emplace_back([&] { text = communicator.failure(); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(told,
+              testing::Each("fla::distributed on rank 2: NCCL: remote process exited; rank 3 did not come"));
+  wait_until([&] { return communicator.aborts > 0; });
+  EXPECT_EQ(communicator.aborts, 1);
 }
 
 TEST(Watch, FindsErrorsWhenItIsAsked) {
