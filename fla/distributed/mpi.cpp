@@ -76,32 +76,35 @@ class MpiTransport final : public Transport {
     if (total > std::numeric_limits<int>::max())
       fail("expected at most 2^31 - 1 floats from all ranks, got " + std::to_string(total));
     exchange->all = Tensor::empty({total}, DType::f32);
-    check("MPI_Iallgatherv",
-          MPI_Iallgatherv(exchange->mine.data(), static_cast<int>(exchange->mine.numel()), MPI_FLOAT,
-                          exchange->all.data(), exchange->counts.data(), exchange->starts.data(), MPI_FLOAT,
-                          blocks_.handle(), &exchange->request));
-    bool done = false;
-    try {
-      done = wait([&] { return test("MPI_Iallgatherv", exchange->request); });
-    } catch (...) {
-      blocks_.abandon();
-      exchange.release();  // NOLINT(bugprone-unused-return-value): MPI has it for good
-      throw;
+    std::string error;
+    const auto is_fine = [&](int result) {
+      if (result != MPI_SUCCESS) error = "MPI_Iallgatherv: " + words_of(result);
+      return result == MPI_SUCCESS;
+    };
+    if (is_fine(MPI_Iallgatherv(exchange->mine.data(), static_cast<int>(exchange->mine.numel()), MPI_FLOAT,
+                                exchange->all.data(), exchange->counts.data(), exchange->starts.data(),
+                                MPI_FLOAT, blocks_.handle(), &exchange->request))) {
+      const bool ended = wait(options_.time_limit, [&] {
+        int flag = 0;
+        return !is_fine(MPI_Test(&exchange->request, &flag, MPI_STATUS_IGNORE)) || flag != 0;
+      });
+      if (ended && error.empty()) return std::move(exchange->all);
     }
-    if (done) return std::move(exchange->all);
     blocks_.abandon();
     exchange.release();  // NOLINT(bugprone-unused-return-value): MPI has it for good
-    fail(did_not_come(missing_ranks(), options_.time_limit));
+    // After an error others may still be waiting for their own time limit.
+    const Watch::Duration longest = error.empty() ? options_.time_limit : 2 * options_.time_limit;
+    fail(why_it_failed(error, missing_ranks(longest), options_.time_limit));
   }
 
  private:
   /// Calls until it says yes; no: the time is over.
   template <class Done>
-  bool wait(Done&& done) const {
+  static bool wait(Watch::Duration limit, Done&& done) {
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
     for (int turn = 0; !done(); ++turn) {
-      if (Clock::now() - begin > options_.time_limit) return false;
+      if (Clock::now() - begin > limit) return false;
       if (turn < 1000) {
         std::this_thread::yield();
       } else {
@@ -111,43 +114,46 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  bool test(const char* what, MPI_Request& request) {
-    int flag = 0;
-    check(what, MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
-    return flag != 0;
+  // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): nobody waits for it
+  void tell(int other, const char& word) {
+    MPI_Request sent = MPI_REQUEST_NULL;
+    if (MPI_Isend(&word, 1, MPI_CHAR, other, 0, notices_.handle(), &sent) == MPI_SUCCESS)
+      (void)MPI_Request_free(&sent);
   }
+  // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
-  /// Ranks whose time is over tell each other so. Those that say nothing are missing.
-  std::vector<int> missing_ranks() {
+  /// Ranks whose exchange has failed tell each other so. Those that say nothing, or cannot be told, are
+  /// missing.
+  std::vector<int> missing_ranks(Watch::Duration limit) {
     notices_.abandon();
     const auto others = static_cast<std::size_t>(ranks_);
     auto* const said = new std::vector<char>(others + 1);  // for good, like their requests
     std::vector<MPI_Request> heard(others, MPI_REQUEST_NULL);
+    std::vector<bool> missing(others, true);
+    missing[static_cast<std::size_t>(rank_)] = false;
     for (int other = 0; other < ranks_; ++other) {
       if (other == rank_) continue;
-      MPI_Request sent = MPI_REQUEST_NULL;
       const auto at = static_cast<std::size_t>(other);
-      check("MPI_Irecv", MPI_Irecv(&(*said)[at], 1, MPI_CHAR, other, 0, notices_.handle(), &heard[at]));
-      check("MPI_Isend", MPI_Isend(&said->back(), 1, MPI_CHAR, other, 0, notices_.handle(), &sent));
-      // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): nobody waits for it
-      check("MPI_Request_free", MPI_Request_free(&sent));
+      if (MPI_Irecv(&(*said)[at], 1, MPI_CHAR, other, 0, notices_.handle(), &heard[at]) == MPI_SUCCESS)
+        tell(other, said->back());
     }
-    (void)wait([&] {
+    (void)wait(limit, [&] {
       bool all = true;
-      for (MPI_Request& request : heard) {
-        if (request != MPI_REQUEST_NULL) all = test("MPI_Irecv", request) && all;
+      for (std::size_t other = 0; other < others; ++other) {
+        if (heard[other] == MPI_REQUEST_NULL) continue;
+        int flag = 0;
+        const bool is_fine = MPI_Test(&heard[other], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+        if (is_fine && flag != 0) missing[other] = false;
+        if (!is_fine) heard[other] = MPI_REQUEST_NULL;
+        all = all && (!is_fine || flag != 0);
       }
       return all;
     });
-    std::vector<int> missing;
+    std::vector<int> ranks;
     for (int other = 0; other < ranks_; ++other) {
-      if (heard[static_cast<std::size_t>(other)] != MPI_REQUEST_NULL) missing.push_back(other);
+      if (missing[static_cast<std::size_t>(other)]) ranks.push_back(other);
     }
-    return missing;
-  }
-
-  void check(const char* what, int error) {
-    if (error != MPI_SUCCESS) fail(std::string(what) + ": " + words_of(error));
+    return ranks;
   }
 
   [[noreturn]] void fail(const std::string& why) {

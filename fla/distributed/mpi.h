@@ -12,7 +12,8 @@ namespace fla::distributed {
 
 struct MpiOptions {
   /// How long a rank waits for the others in an exchange. When it is over the call throws BackendError with
-  /// the ranks that did not come; finding them takes as long again at most.
+  /// the ranks that did not come; finding them takes as long again at most, after an error of MPI's twice as
+  /// long.
   std::chrono::duration<double> time_limit{300};
 };
 

@@ -9,16 +9,13 @@ namespace fla::distributed {
 
 UnderWay::~UnderWay() = default;
 
-std::string names_of(std::span<const int> ranks) {
-  std::string names;
-  for (const int rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
-  return (ranks.size() == 1 ? "rank " : "ranks ") + names;
-}
-
-std::string did_not_come(std::span<const int> missing, Watch::Duration limit) {
-  const std::string text = std::to_string(limit.count()) + " s";
-  if (missing.empty()) return "the exchange took more than " + text;
-  return names_of(missing) + " did not come to the exchange within " + text;
+std::string why_it_failed(const std::string& error, std::span<const int> missing, Watch::Duration limit) {
+  const std::string within = std::to_string(limit.count()) + " s";
+  if (missing.empty()) return error.empty() ? "the exchange took more than " + within : error;
+  std::string ranks;
+  for (const int rank : missing) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  ranks = (missing.size() == 1 ? "rank " : "ranks ") + ranks + " did not come";
+  return error.empty() ? ranks + " to the exchange within " + within : error + "; " + ranks;
 }
 
 Watch::Watch(Watched watched, Duration limit)
@@ -62,8 +59,7 @@ void Watch::fail(std::unique_lock<std::mutex>& lock, const std::string& why) {
   failing_ = true;
   lock.unlock();
   const std::vector<int> missing = watched_.missing_ranks ? watched_.missing_ranks() : std::vector<int>{};
-  std::string text = why.empty() ? did_not_come(missing, limit_) : why;
-  if (!why.empty() && !missing.empty()) text += "; " + names_of(missing) + " did not come";
+  const std::string text = why_it_failed(why, missing, limit_);
   lock.lock();
   failure_ = "fla::distributed on rank " + std::to_string(watched_.rank) + ": " + text;
   changed_.notify_all();

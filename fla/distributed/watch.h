@@ -72,9 +72,8 @@ class Watch {
   std::thread thread_;
 };
 
-/// "rank 3", "ranks 1, 5"
-std::string names_of(std::span<const int> ranks);
-/// "rank 3 did not come to the exchange within 60.000000 s"; without ranks: "the exchange took more than …"
-std::string did_not_come(std::span<const int> missing, Watch::Duration limit);
+/// "rank 3 did not come to the exchange within 60.000000 s", without ranks "the exchange took more than …";
+/// with an error, that and "; rank 3 did not come", where there are ranks.
+std::string why_it_failed(const std::string& error, std::span<const int> missing, Watch::Duration limit);
 
 }  // namespace fla::distributed

@@ -19,6 +19,15 @@
 #include "tools/cases/random.h"
 #include "tools/cases/with_op.h"
 
+/// In the place of MPI's own, which it calls unless a test wants an error.
+static bool mpi_fails = false;
+extern "C" int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                               const int recvcounts[], const int displs[], MPI_Datatype recvtype,
+                               MPI_Comm comm, MPI_Request* request) {
+  if (mpi_fails) return MPI_ERR_OTHER;
+  return PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+}
+
 /// Ops over the ranks that mpirun started. Every rank knows the whole batch, and holds its part of a call
 /// over ranks to a call that is not cut.
 namespace {
@@ -385,6 +394,30 @@ TEST(DistributedRefuses, TensorsThatAreNotWhereTheTransportIs) {
   EXPECT_EQ(fla_test::error_text<fla::InvalidArgument>(
                 [&] { (void)fla::distributed::short_conv(context, {.x = x, .weight = weight}); }),
             expected("short_conv: x", "[1, 120, 6]"));
+}
+
+/// Ranks that are told of an error by MPI, as some MPI libraries do when another one dies, name those that
+/// are told nothing.
+TEST(DistributedFailure, AnErrorOfMpiNamesTheRanksThatDoNotCome) {
+  const LongKda kda;
+  const std::string prefix = "fla::distributed on rank " + std::to_string(world_rank()) +
+                             ": MPI_Iallgatherv: MPI_ERR_OTHER: known error not in list";
+  for (const int missing : {world_size() - 1, world_size()}) {  // nobody
+    Context context(fla::distributed::make_mpi_transport(MPI_COMM_WORLD,
+                                                         {.time_limit = std::chrono::duration<double>(0.5)}),
+                    kda.starts, Placement::contiguous(120, world_size()));
+    if (world_size() > 1 && world_rank() != missing) {
+      const LocalCall<fla::KdaArgs> call(context, kda.made.forward.args);
+      mpi_fails = true;
+      const std::string text = fla_test::error_text<fla::BackendError>(
+          [&] { (void)fla::distributed::chunk_kda(context, call.args); });
+      mpi_fails = false;
+      EXPECT_EQ(text, missing == world_size()
+                          ? prefix
+                          : prefix + "; rank " + std::to_string(missing) + " did not come");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
 }
 
 /// The last test: the exchange that the missing rank never joins stays under way.

@@ -129,6 +129,7 @@ TEST(Watch, AllThreadsAreToldTheSame) {
   communicator.broken = true;
   std::vector<std::string> told(4);
   std::vector<std::thread> threads;
+  threads.reserve(told.size());
   for (std::string& text : told) threads.emplace_back([&] { text = communicator.failure(); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(told,
