@@ -167,20 +167,15 @@ RecurrenceCall transition_of(const SummaryArguments& args, const RecurrenceSumma
                              const float* identity) {
   const bool diagonal = args.call.op.rule == Rule::additive, transposed = args.do_.defined();
   const TensorView& P = result.P;
-  RecurrenceCall call = call_of(args.call, {});
-  call.V = diagonal ? 1 : call.K;
-  call.v = {.data = const_cast<float*>(zero)};
-  call.initial_state = {.data = const_cast<float*>(identity),
+  const RecurrenceCall call = call_of(args.call, {});
+  return transition_of(call,
+                       {.data = P.data(),
                         .slots = call.N,
-                        .key = diagonal ? 0 : call.K,
-                        .value = diagonal ? 0 : 1};
-  call.final_state = {.data = P.data(),
-                      .slots = call.N,
-                      .slot = P.stride(0),
-                      .head = P.stride(1),
-                      .key = P.stride(!diagonal && transposed ? 3 : 2),
-                      .value = diagonal ? 0 : P.stride(transposed ? 2 : 3)};
-  return call;
+                        .slot = P.stride(0),
+                        .head = P.stride(1),
+                        .key = P.stride(!diagonal && transposed ? 3 : 2),
+                        .value = diagonal ? 0 : P.stride(transposed ? 2 : 3)},
+                       zero, identity);
 }
 
 }  // namespace fla::recurrence

@@ -18,7 +18,20 @@ FLA_API RecurrenceCall forward_summary_of(const SummaryArguments& args, const Re
 /// … and with it …
 FLA_API BackwardCall backward_summary_of(const SummaryArguments& args, const RecurrenceSummary& result);
 /// … and the one that leaves P: what tokens without values make of the identity, of additive ops of a column
-/// of ones. `zero` is a float, `identity` [K, K] or, of additive ops, a one.
+/// of ones. `zero` is a float, `identity` [K, K] or, of additive ops, a one. P has a slot a sequence.
+inline RecurrenceCall transition_of(RecurrenceCall call, const common::States& P, const float* zero,
+                                    const float* identity) {
+  const bool diagonal = call.rule == Rule::additive;
+  call.V = diagonal ? 1 : call.K;
+  call.v = {.data = const_cast<float*>(zero)};
+  call.o = {};
+  call.initial_state = {.data = const_cast<float*>(identity),
+                        .slots = call.N,
+                        .key = diagonal ? 0 : call.K,
+                        .value = diagonal ? 0 : 1};
+  call.final_state = P;
+  return call;
+}
 FLA_API RecurrenceCall transition_of(const SummaryArguments& args, const RecurrenceSummary& result,
                                      const float* zero, const float* identity);
 

@@ -55,8 +55,21 @@ cudaError_t launch_chunk(const RecurrenceCall& given, const CallExtras& given_ex
   void* const operators = static_cast<char*>(workspace) + index_workspace(call, extras);
   if (const cudaError_t error = place_host_indices(call, extras, workspace, stream); error != cudaSuccess)
     return error;
+  const cudaError_t error = launch_chunk_operators(call, operators, stream);
+  return error == cudaSuccess ? launch_chunk_states(call, extras, operators, stream) : error;
+}
+
+cudaError_t launch_chunk_operators(const RecurrenceCall& call, void* operators, cudaStream_t stream) {
+  if (call.rule == Rule::low_rank) return cudaSuccess;
+  return with_form(
+      call, [&]<class F>(F) { return launch_operators<F::KP, F::decay, F::rule>(call, operators, stream); });
+}
+
+cudaError_t launch_chunk_states(const RecurrenceCall& call, const CallExtras& extras, void* operators,
+                                cudaStream_t stream) {
+  if (call.rule == Rule::low_rank) return launch_recurrent(call, extras, operators, stream);
   return with_form(call, [&]<class F>(F) {
-    return launch_chunk_kernels<F::KP, F::decay, F::rule>(call, extras.checkpoints, operators, stream);
+    return launch_states<F::KP, F::decay, F::rule>(call, extras.checkpoints, operators, stream);
   });
 }
 

@@ -38,6 +38,8 @@
 ///
 /// The other forms keep two buffers of what 2 and 3 read: the next chunk is copied while this one is
 /// computed.
+///
+/// Without outputs only the state is carried: Q~, M and the products with them are left out.
 namespace fla::cuda {
 
 inline constexpr int kSlabs = 2, kSlabValues = 16, kStateValues = kSlabs * kSlabValues;
@@ -84,7 +86,7 @@ __device__ void copy_fours(const float* source, float* target) {
 }
 
 /// The copies of a head's chunks, one after another, by all threads of a block.
-template <int KP, Decay decay, Rule rule>
+template <int KP, Decay decay, Rule rule, bool outputs>
 struct ChunkCopies {
   using Memory = StateMemory<KP, decay, rule>;
   static constexpr int C = chunk_size(KP), kThreads = Memory::kThreads, kPairRow = Memory::kPairRow;
@@ -108,14 +110,16 @@ struct ChunkCopies {
       rows(chunk_keys->K, to);
   }
   __device__ void queries(typename Memory::Keys& to) const {
-    if constexpr (Memory::kChannels)
+    if constexpr (!outputs)
+      return;
+    else if constexpr (Memory::kChannels)
       rows(operators->Q.at, to);
     else
       rows(chunk_keys->Q, to);
   }
   __device__ void rest(typename Memory::Rest& to) const {
     if constexpr (Memory::kDelta) copy_rows<kThreads, C, C, kPairRow>(&operators->T2.at[0][0], to.T2.at);
-    copy_rows<kThreads, C, C, kPairRow>(&operators->M.at[0][0], to.M.at);
+    if constexpr (outputs) copy_rows<kThreads, C, C, kPairRow>(&operators->M.at[0][0], to.M.at);
     if constexpr (Memory::kChannels) {
       copy_fours<kThreads, C, KP, kPairRow>(&operators->Kr.at[0][0][0], to.Kr.at);
       copy_rows<kThreads, 1, KP, KP>(operators->gamma.at, to.gamma.at);
@@ -187,7 +191,7 @@ __device__ void add_keys(Memory& memory, const float* K) {
   }
 }
 
-template <int KP, Decay decay, Rule rule>
+template <int KP, Decay decay, Rule rule, bool outputs>
 __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
     chunk_state(const __grid_constant__ RecurrenceCall call, const ChunkWorkspace<KP, decay, rule> workspace,
                 const __grid_constant__ Checkpoints checkpoints) {
@@ -195,6 +199,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
   constexpr int C = chunk_size(KP), kTiles = C / 8, kPairRow = Memory::kPairRow;
   constexpr int kParts = Memory::kParts, kKeys = KP / kParts, kKeyTiles = kKeys / 8;
   constexpr bool kChannels = Memory::kChannels, kDelta = Memory::kDelta, kAhead = Memory::kAhead;
+  constexpr bool kMayNormalize = outputs && !kChannels && !kDelta;
   extern __shared__ __align__(16) char shared[];
   auto& memory = *reinterpret_cast<Memory*>(shared);
 
@@ -217,11 +222,11 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
   };
 
   if (slots.read < 0) {
-    for (std::int64_t t = sequence.begin + 8 * part + g; t < sequence.end; t += 8 * kParts) {
+    for (std::int64_t t = sequence.begin + 8 * part + g; outputs && t < sequence.end; t += 8 * kParts) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int v = first_value + 4 * p + i;
-        if (v < call.V && call.o.data) store(call.o.data, call.o.dtype, token_offset(call.o, t, v), 0);
+        if (v < call.V) store(call.o.data, call.o.dtype, token_offset(call.o, t, v), 0);
       }
     }
     return;
@@ -280,8 +285,8 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
       fetch(static_cast<std::uint32_t*>(nullptr));
   };
 
-  ChunkCopies<KP, decay, rule> copies(call, workspace, chunk_place<C>(call, sequence, n, 0), head);
-  if constexpr (!kChannels && !kDelta) {
+  ChunkCopies<KP, decay, rule, outputs> copies(call, workspace, chunk_place<C>(call, sequence, n, 0), head);
+  if constexpr (kMayNormalize) {
     for (int i = threadIdx.x; i < KP; i += Memory::kThreads) memory.z.at[i] = 0;
   }
   if (sequence.begin < sequence.end) {
@@ -326,7 +331,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
       for (int kt = 0; kt < kKeyTiles; ++kt) {
         const OperandA a(s[kt]);
         if constexpr (kDelta) multiply_rows(y, a, K, kRow<KP>, first_key + 8 * kt);
-        multiply_rows(o, a, Q, kRow<KP>, first_key + 8 * kt);
+        if constexpr (outputs) multiply_rows(o, a, Q, kRow<KP>, first_key + 8 * kt);
       }
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
@@ -335,11 +340,11 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           if constexpr (kDelta) memory.y.at[slab][part][4 * tile + i][lane] = y[tile][i];
-          if (part != owner(tile)) sums[32 * i] = o[tile][i];
+          if (outputs && part != owner(tile)) sums[32 * i] = o[tile][i];
         }
       }
     }
-    if constexpr (!kChannels && !kDelta) {
+    if constexpr (kMayNormalize) {
       if (call.normalize) make_divisors<KP>(memory, rest.M.at);
     }
     if constexpr (!kAhead) __pipeline_wait_prior(0);
@@ -349,7 +354,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
       copies.queries(memory.Q.at);
     }
     __pipeline_commit();
-    if constexpr (!kChannels && !kDelta) {
+    if constexpr (kMayNormalize) {
       if (call.normalize) add_keys<KP>(memory, K);
     }
 
@@ -412,7 +417,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
       };
       Fragment o_mine[kMine];
 #pragma unroll
-      for (int j = 0; j < kMine; ++j) {
+      for (int j = 0; outputs && j < kMine; ++j) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           float sum = part == 0 ? o[j * (kTiles - 1)][i] : o[1 + j][i];
@@ -436,7 +441,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
 #pragma unroll
         for (int from = 0; from < kTiles; ++from) {
           const OperandA of_u(u[from]);
-          if (first == 0) {
+          if (outputs && first == 0) {
             float2 b[kMine];
 #pragma unroll
             for (int j = 0; j < kMine; ++j) {
@@ -494,7 +499,7 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
           Pair pair;
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            if constexpr (!kChannels && !kDelta) {
+            if constexpr (kMayNormalize) {
               if (call.normalize) x[i] /= memory.divisors.at[t + column(0)];
             }
             if (rare && t + column(0) >= spoilt[i]) x[i] = CUDART_NAN_F;
@@ -504,7 +509,9 @@ __global__ void __launch_bounds__(StateMemory<KP, decay, rule>::kThreads)
           if (pairs) *reinterpret_cast<Pair*>(at) = pair;
         }
       };
-      if (has_mine && call.o.data) with_type(call.o.dtype, store_outputs);
+      if constexpr (outputs) {
+        if (has_mine) with_type(call.o.dtype, store_outputs);
+      }
     }
     __pipeline_wait_prior(0);
     __syncthreads();  // the rest is done with, the next K~ and Q~ have come

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "fla/core/export.h"
 #include "fla/ops/recurrence/call.h"
 #include "fla/ops/recurrence/replay_call.h"
 
@@ -33,9 +34,16 @@ cudaError_t launch_recurrent(const RecurrenceCall& call, const CallExtras& extra
 
 /// The same contract, in chunks of tokens on the tensor cores, with products as good as f32's. Rule::low_rank
 /// goes token by token here as well, and so do checkpoints inside of chunks.
-std::size_t chunk_workspace(const RecurrenceCall& call, const CallExtras& extras = {});
+FLA_API std::size_t chunk_workspace(const RecurrenceCall& call, const CallExtras& extras = {});
 cudaError_t launch_chunk(const RecurrenceCall& call, const CallExtras& extras, void* workspace,
                          cudaStream_t stream);
+
+/// launch_chunk in two steps, for calls whose tokens differ in v alone: the first step makes what the others
+/// share, which have initial states, v, V and outputs of their own. A call without o carries only the state.
+/// Indices lie on the device; checkpoints lie between chunks. The workspace is that of launch_chunk.
+FLA_API cudaError_t launch_chunk_operators(const RecurrenceCall& call, void* workspace, cudaStream_t stream);
+FLA_API cudaError_t launch_chunk_states(const RecurrenceCall& call, const CallExtras& extras, void* workspace,
+                                        cudaStream_t stream);
 
 /// The same contract, for a step over rings or a fold of them. A sequence whose slot or counts are out of
 /// range gets zeros for o, and neither its state nor its ring is written.

@@ -1,22 +1,13 @@
 #include <algorithm>
 
-#include "fla/ops/common/cuda/launch.cuh"
 #include "fla/ops/common/cuda/memory_parts.h"
+#include "fla/ops/recurrence/cuda/extra_indices.cuh"
+#include "fla/ops/recurrence/cuda/identity.cuh"
 #include "fla/ops/recurrence/cuda/kernels.h"
 #include "fla/ops/recurrence/cuda/summary.h"
 
 namespace fla::cuda {
 namespace {
-
-constexpr int kIdentityThreads = 128;
-
-/// A block writes a row.
-__global__ void write_identity(float* zero, float* identity, int size) {
-  const int row = static_cast<int>(blockIdx.x);
-  for (int j = static_cast<int>(threadIdx.x); j < size; j += kIdentityThreads)
-    identity[row * size + j] = row == j ? 1.0f : 0.0f;
-  if (row == 0 && threadIdx.x == 0) *zero = 0;
-}
 
 /// What P starts from, and the room that the kernels share.
 struct Memory {
@@ -42,16 +33,29 @@ std::size_t summary_workspace(const SummaryCall& call) { return Memory(call, nul
 
 cudaError_t launch_summary(const SummaryCall& call, void* workspace, cudaStream_t stream) {
   const Memory memory(call, workspace);
-  const CallExtras extras{.pair = call.pair};
-  cudaError_t error = call.of_gradients ? launch_backward(call.backward, memory.kernels, stream)
-                                        : launch_chunk(call.forward, extras, memory.kernels, stream);
-  if (error != cudaSuccess || !call.with_P) return error;
+  CallExtras extras{.pair = call.pair};
   RecurrenceCall transition = call.transition;
   transition.v.data = memory.zero;
   transition.initial_state.data = memory.identity;
-  error = launch_blocks<write_identity, 0>(transition.V, kIdentityThreads, stream, memory.zero,
-                                           memory.identity, transition.V);
-  return error == cudaSuccess ? launch_chunk(transition, extras, memory.kernels, stream) : error;
+  cudaError_t error =
+      call.with_P ? write_identity(memory.zero, memory.identity, transition.V, stream) : cudaSuccess;
+  if (error != cudaSuccess) return error;
+  if (call.of_gradients) {
+    error = launch_backward(call.backward, memory.kernels, stream);
+    return error == cudaSuccess && call.with_P ? launch_chunk(transition, extras, memory.kernels, stream)
+                                               : error;
+  }
+  // Tokens have the same operators in both calls.
+  RecurrenceCall forward = call.forward;
+  error = place_host_indices(forward, extras, memory.kernels, stream);
+  if (error != cudaSuccess) return error;
+  void* const operators = memory.kernels + index_workspace(call.forward, extras);
+  error = launch_chunk_operators(forward, operators, stream);
+  if (error != cudaSuccess) return error;
+  error = launch_chunk_states(forward, extras, operators, stream);
+  if (error != cudaSuccess || !call.with_P) return error;
+  transition.cu_seqlens = forward.cu_seqlens;
+  return launch_chunk_states(transition, extras, operators, stream);
 }
 
 }  // namespace fla::cuda
