@@ -40,11 +40,11 @@ set(FLA_TEST_RUNNER "${runner}" CACHE INTERNAL "")  # for scripts/soak
 # A process takes a sanitizer longer to start and to end than most tests take. The programs below, none of whose tests
 # needs a process to itself, run all their tests in one, All.<program>, where they are not looked at for leaks.
 set(FLA_ONE_PROCESS_TESTS bad_plugins_test common_test config_test core_test cpu_simd_test cuda_decode_verifier_test
-                          dispatch_test flash_kda_verifier_test golden_test kda_reference_test kda_test plugin_file_test
-                          recurrence_test safetensors_test tilelang_verifier_test)
+                          dispatch_test flash_kda_verifier_test golden_test intracard_cp_verifier_test kda_reference_test
+                          kda_test plugin_file_test recurrence_test safetensors_test tilelang_verifier_test)
 # Nothing in these starts a thread: with ThreadSanitizer they are left out.
-set(FLA_ONE_THREAD_TESTS cases_test cuda_decode_verifier_test flash_kda_verifier_test safetensors_test
-                         tilelang_verifier_test)
+set(FLA_ONE_THREAD_TESTS cases_test cuda_decode_verifier_test flash_kda_verifier_test intracard_cp_verifier_test
+                         safetensors_test tilelang_verifier_test)
 
 # A child that was forked while other threads worked hangs, now and then, in locks that are not ours: those of the
 # sanitizers' allocators, and of LLVM's OpenMP runtime. The tests of that run in the other builds.
