@@ -197,6 +197,18 @@ const Defect kDefects[] = {
 INSTANTIATE_TEST_SUITE_P(Defects, ConformanceOf, testing::ValuesIn(kDefects),
                          [](const auto& test) { return test.param.name; });
 
+TEST(ConformanceOfLongCalls, AreMadeOfABackendThatTakesNoOthers) {
+  const Defect right{.name = "right", .caught_by = {}, .verify = [](const KdaArgs& args) {
+                       const std::int64_t K = args.q.size(3), V = args.v.size(3);
+                       return args.q.size(1) < 2048 || K > 40 || V > 40 ? fla::refuse("takes long calls")
+                                                                        : fla::accept();
+                     }};
+  const auto backend = fla::register_backend("kda", std::make_unique<Defective>(right));
+  const conformance::Report report = conformance::run_check("kda", "defective", "leftovers", {});
+  EXPECT_EQ(report.failures, std::vector<std::string>{});
+  EXPECT_GT(report.calls, 0);
+}
+
 /// Has gradients, of no call.
 class TakesNoGradients final : public fla::KdaBackend {
  public:

@@ -31,16 +31,20 @@ struct Finding {
 }  // namespace
 
 std::vector<CallForm> taken_seeds(const SearchedOp& op, const Target& target) {
-  std::vector<CallForm> found;
-  for (const std::vector<CallForm>& group : op.seeds()) {
-    for (const CallForm& seed : group) {
-      const MadeCall call(op, seed);
-      if (!is_valid(op, call) || !op.ask(target, call.args()).takes()) continue;
-      found.push_back(seed);
-      break;
+  const auto taken_of = [&](const std::vector<std::vector<CallForm>>& groups) {
+    std::vector<CallForm> found;
+    for (const std::vector<CallForm>& group : groups) {
+      for (const CallForm& seed : group) {
+        const MadeCall call(op, seed);
+        if (!is_valid(op, call) || !op.ask(target, call.args()).takes()) continue;
+        found.push_back(seed);
+        break;
+      }
     }
-  }
-  return found;
+    return found;
+  };
+  const std::vector<CallForm> found = taken_of(op.seeds());
+  return found.empty() ? taken_of(op.long_seeds()) : found;
 }
 
 std::vector<Target> targets(const SearchedOp& op, const std::string& backend, Device device) {

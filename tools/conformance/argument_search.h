@@ -7,7 +7,8 @@
 
 namespace fla::conformance {
 
-/// The first call of every group of seeds that the target takes: where a search begins.
+/// The first call of every group of seeds that the target takes, of long ones where it takes no other: where
+/// a search begins.
 std::vector<CallForm> taken_seeds(const SearchedOp& op, const Target& target);
 
 /// Every function of the op at a backend, on a device also with indices on the host.

@@ -1,12 +1,15 @@
 #include "tools/conformance/nearest_call.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tools/conformance/argument_search.h"
 #include "tools/conformance/searched_recurrence.h"
 
 namespace fla::conformance {
 namespace {
+
+constexpr std::int64_t kLong = 1000;  ///< tokens of a call that a backend may take for them alone
 
 template <class Args>
 cases::CaseSpec<Args> spec_of(CallForm form) {
@@ -28,6 +31,17 @@ cases::CaseSpec<Args> spec_of(CallForm form) {
   for (const Argument& argument : form.table()) set_option(argument, form[argument.name], &spec.options);
   if constexpr (requires { spec.options.g_gamma; }) spec.head_gates = form["g_gamma"].given;
   return spec;
+}
+
+/// Makes sequences longer, so many tokens long on average; empty ones stay empty.
+template <class Args>
+void lengthen(cases::CaseSpec<Args>& spec, std::int64_t mean) {
+  spec.T = std::max(spec.T, mean);
+  const std::int64_t tokens = std::accumulate(spec.lengths.begin(), spec.lengths.end(), std::int64_t{0});
+  if (tokens == 0) return;
+  const std::int64_t wanted = mean * static_cast<std::int64_t>(spec.lengths.size());
+  for (std::int64_t& length : spec.lengths)
+    length *= std::max<std::int64_t>((wanted + tokens - 1) / tokens, 1);
 }
 
 }  // namespace
@@ -53,6 +67,10 @@ std::optional<cases::CaseSpec<Args>> NearestCall<Args>::operator()(const OpTarge
   for (const Spec& like : taken) {
     Spec spec = wanted;
     const auto takes = [&] { return target.ask(cases::make_case(spec).args).takes(); };
+    if (like.T >= kLong) {
+      lengthen(spec, like.T);
+      if (takes()) return spec;
+    }
     spec.K = like.K, spec.V = like.V;
     if (takes()) return spec;
     spec.H = like.H, spec.HV = like.HV, spec.fused_projection = false;

@@ -17,7 +17,8 @@ template <RecurrenceArgs Args>
 class NearestCall {
  public:
   /// The specification of a call that the target takes, with as little changed as that needs: sizes first,
-  /// then dtypes, options and tokens. Nothing when it takes none.
+  /// then dtypes, options and tokens; where a target takes long calls alone, tokens before all. Nothing when
+  /// it takes none.
   std::optional<cases::CaseSpec<Args>> operator()(const OpTarget<Args>& target,
                                                   const cases::CaseSpec<Args>& wanted);
 

@@ -60,6 +60,8 @@ class SearchedOp {
 
   /// Of each group, the first call that a backend takes is varied.
   virtual std::vector<std::vector<CallForm>> seeds() const = 0;
+  /// Likewise, for a backend that takes none of those: long ones.
+  virtual std::vector<std::vector<CallForm>> long_seeds() const { return {}; }
 
   /// Which arguments go with which.
   virtual std::span<const Requirement> requirements() const { return {}; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "fla/ops/ops.h"
 #include "tools/cases/accuracy.h"
@@ -97,6 +98,14 @@ class SearchedRecurrence final : public SearchedOp {
         }
       }
     }
+    return groups;
+  }
+
+  /// In two dtypes and with all that a model leaves to the kernel.
+  std::vector<std::vector<CallForm>> long_seeds() const override {
+    std::vector<std::vector<CallForm>> groups;
+    for (const auto& [dtype, kind] : {std::pair{DType::f32, 0}, {DType::bf16, 0}, {DType::bf16, 2}})
+      groups.push_back({seed(2048, 32, 32, dtype, dtype, kind), seed(4096, 64, 64, dtype, dtype, kind)});
     return groups;
   }
 

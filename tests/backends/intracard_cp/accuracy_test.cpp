@@ -9,6 +9,7 @@
 #include "tests/backends/intracard_cp/intracard_cp_test.h"
 #include "tests/gpu/cuda_graph.h"
 #include "tests/ops/recurrence/op_name.h"
+#include "tools/cases/with_op.h"
 #include "tools/conformance/laid_out.h"
 
 /// Results of intracard_cp against the float64 reference, for every op.
@@ -16,20 +17,10 @@ namespace {
 
 using fla::DType;
 using fla::cases::DataKind;
+using fla::cases::Functions;
 using fla::conformance::DeviceCall;
 using fla::conformance::DeviceIndices;
 using fla_test::kGpu;
-
-template <class Args>
-struct Functions;
-#define FLA_OP(NAME, ARGS)                                      \
-  template <>                                                   \
-  struct Functions<fla::ARGS> {                                 \
-    static constexpr auto chunk = &fla::chunk_##NAME;           \
-    static constexpr auto plain = &fla::original::chunk_##NAME; \
-  };
-FLA_RECURRENCE_OPS(FLA_OP)
-#undef FLA_OP
 
 template <class Args>
 class IntracardCpNumbers : public fla_test::IntracardCpTest {
@@ -128,7 +119,7 @@ TYPED_TEST(IntracardCpNumbers, AgreeWithTheOriginalKernels) {
   const auto made = fla::cases::make_case(
       typename TestFixture::Spec{.T = 8192, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16});
   DeviceCall<TypeParam> call(made.args, kGpu);
-  const fla::RecurrenceResult plain = call.bring_back(Functions<TypeParam>::plain(call.args()));
+  const fla::RecurrenceResult plain = call.bring_back(Functions<TypeParam>::original_chunk(call.args()));
   const fla::RecurrenceResult parts = this->result_of(made.args, DeviceIndices::on_device);
   EXPECT_LE(fla::cases::relative_error(parts.final_state, plain.final_state), 2e-5);
 }
