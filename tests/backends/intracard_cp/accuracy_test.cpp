@@ -54,15 +54,23 @@ TYPED_TEST_SUITE(IntracardCpNumbers, TypesBut<void FLA_RECURRENCE_OPS(FLA_OP)>, 
 #undef FLA_OP
 
 TYPED_TEST(IntracardCpNumbers, AreRight) {
-  this->expect_right({.T = 4100, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16}, "bf16");
-  this->expect_right({.B = 2, .T = 2500, .H = 1, .HV = 2, .K = 64, .V = 64, .dtype = DType::f16}, "f16");
-  this->expect_right({.T = 3000, .H = 1, .K = 256, .V = 40, .initial_state = false}, "f32, K=256");
+  this->expect_right({.T = 4100, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16, .data = DataKind::slow},
+                     "bf16");
+  this->expect_right(
+      {.B = 2, .T = 2500, .H = 1, .HV = 2, .K = 64, .V = 64, .dtype = DType::f16, .data = DataKind::slow},
+      "f16");
+  this->expect_right({.T = 3000, .H = 1, .K = 256, .V = 40, .data = DataKind::slow, .initial_state = false},
+                     "f32, K=256");
 }
 
 TYPED_TEST(IntracardCpNumbers, AreRightForPackedSequencesInAPool) {
   for (const bool write_indices : {false, true}) {
-    typename TestFixture::Spec spec{
-        .H = 1, .K = 64, .V = 64, .lengths = {5, 8000, 0, 300, 4000}, .state_dtype = DType::bf16};
+    typename TestFixture::Spec spec{.H = 1,
+                                    .K = 64,
+                                    .V = 64,
+                                    .lengths = {5, 8000, 0, 300, 4000},
+                                    .state_dtype = DType::bf16,
+                                    .data = DataKind::slow};
     spec.pool = 14;
     spec.write_indices = write_indices;
     spec.options.state_v_first = write_indices;
@@ -116,8 +124,8 @@ TYPED_TEST(IntracardCpNumbers, HaveTheSameBitsInAGraph) {
 }
 
 TYPED_TEST(IntracardCpNumbers, AgreeWithTheOriginalKernels) {
-  const auto made = fla::cases::make_case(
-      typename TestFixture::Spec{.T = 8192, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16});
+  const auto made = fla::cases::make_case(typename TestFixture::Spec{
+      .T = 8192, .H = 2, .K = 128, .V = 128, .dtype = DType::bf16, .data = DataKind::slow});
   DeviceCall<TypeParam> call(made.args, kGpu);
   const fla::RecurrenceResult plain = call.bring_back(Functions<TypeParam>::original_chunk(call.args()));
   const fla::RecurrenceResult parts = this->result_of(made.args, DeviceIndices::on_device);

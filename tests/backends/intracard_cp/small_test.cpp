@@ -13,7 +13,12 @@ class SmallIntracardCp : public fla_test::IntracardCpTest {};
 
 TEST_F(SmallIntracardCp, IsRight) {
   for (const fla::DType dtype : {fla::DType::f32, fla::DType::bf16}) {
-    fla::cases::KdaSpec spec{.H = 1, .K = 32, .V = 32, .lengths = {1000, 3096}, .dtype = dtype};
+    fla::cases::KdaSpec spec{.H = 1,
+                             .K = 32,
+                             .V = 32,
+                             .lengths = {1000, 3096},
+                             .dtype = dtype,
+                             .data = fla::cases::DataKind::slow};
     spec.pool = 4;
     const fla_test::Errors errors = fla_test::InParts::errors_of(make_kda_case(spec).args);
     EXPECT_LE(errors.o, fla::cases::tolerance(dtype));

@@ -61,7 +61,8 @@ TYPED_TEST_SUITE(EmulatedParts, TypesBut<void FLA_RECURRENCE_OPS(FLA_OP)>, fla_t
 #undef FLA_OP
 
 TYPED_TEST(EmulatedParts, AgreeWithTheReference) {
-  const typename TestFixture::Spec plain{.B = 2, .T = 150, .H = 1, .HV = 2, .K = 24, .V = 40};
+  const typename TestFixture::Spec plain{
+      .B = 2, .T = 150, .H = 1, .HV = 2, .K = 24, .V = 40, .data = DataKind::slow};
   auto packed = plain;
   packed.B = 1, packed.lengths = {5, 0, 230, 1, 64};
   for (const Cut cut : {kShort, Cut{3, 64}, Cut{1, 64}, Cut{9, 64}}) {
@@ -92,9 +93,11 @@ TYPED_TEST(EmulatedParts, AgreeWithTheReference) {
 }
 
 TYPED_TEST(EmulatedParts, AgreeForEverySizeOfKernels) {
-  expect_right<TypeParam>({.T = 130, .H = 1, .K = 128, .V = 48, .dtype = DType::bf16}, kShort, "K=128");
-  expect_right<TypeParam>({.T = 100, .H = 1, .K = 200, .V = 20}, kShort, "K=200");
-  expect_right<TypeParam>({.T = 100, .H = 1, .K = 64, .V = 17, .dtype = DType::f16}, kShort, "K=64");
+  expect_right<TypeParam>({.T = 130, .H = 1, .K = 128, .V = 48, .dtype = DType::bf16, .data = DataKind::slow},
+                          kShort, "K=128");
+  expect_right<TypeParam>({.T = 100, .H = 1, .K = 200, .V = 20, .data = DataKind::slow}, kShort, "K=200");
+  expect_right<TypeParam>({.T = 100, .H = 1, .K = 64, .V = 17, .dtype = DType::f16, .data = DataKind::slow},
+                          kShort, "K=64");
 }
 
 TYPED_TEST(EmulatedParts, AgreeForSlowStrongAndResettingGates) {
@@ -107,7 +110,8 @@ TYPED_TEST(EmulatedParts, AgreeForSlowStrongAndResettingGates) {
 
 TYPED_TEST(EmulatedParts, ReadAndWriteSlotsOfAPool) {
   for (const bool write_indices : {false, true}) {
-    typename TestFixture::Spec spec{.H = 1, .HV = 2, .K = 24, .V = 40, .lengths = {70, 0, 230, 1, 33}};
+    typename TestFixture::Spec spec{
+        .H = 1, .HV = 2, .K = 24, .V = 40, .lengths = {70, 0, 230, 1, 33}, .data = DataKind::slow};
     spec.pool = 14;
     spec.write_indices = write_indices;
     const auto made = fla::cases::make_case(spec);
@@ -139,9 +143,12 @@ TYPED_TEST(EmulatedParts, IndicesOutOfRangeStayInBounds) {
     call.cu_seqlens = {.data = bounds.data(), .wide = true};
     call.read_slots = {.data = slots.data(), .wide = true};
     const CallExtras extras = fla::recurrence::extras_of(fla::recurrence::arguments_of(made.args));
+    constexpr std::size_t kBehind = 4096;
     const std::size_t bytes = fla::intracard_cp::workspace_bytes(call, extras, kShort);
-    const auto workspace = fla_test::workspace_of(bytes);
+    const auto workspace = fla_test::workspace_of(bytes + kBehind);
     EXPECT_EQ(fla::intracard_cp::launch(call, extras, kShort, workspace.get(), nullptr), cudaSuccess);
+    const std::vector<unsigned char> untouched(kBehind, 0xff);
+    EXPECT_EQ(std::memcmp(static_cast<char*>(workspace.get()) + bytes, untouched.data(), kBehind), 0);
   }
 }
 
