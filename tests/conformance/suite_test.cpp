@@ -243,13 +243,37 @@ TEST(ConformanceOfGradients, ABackendThatHasNothingElseIsNotHeldToCallsOfOtherFu
     const bool checks_nothing = report.check == "refusals_have_reasons" ||
                                 report.check == "verifier_is_pure" || report.check == "checkpoints" ||
                                 report.check == "kept_states" || report.check == "rings" ||
-                                report.check == "golden";
+                                report.check == "summaries" || report.check == "golden";
     EXPECT_EQ(report.failures, std::vector<std::string>{}) << report.check;
     if (report.check == "gradients") {
       EXPECT_GT(report.calls, 0);
     } else if (!checks_nothing) {
       EXPECT_EQ(report.skipped, "has no chunk_kda and no fused_recurrent_kda") << report.check;
     }
+  }
+}
+
+/// Has summaries, with a wrong P where it is asked to.
+class SummariesAlone final : public fla::KdaBackend {
+ public:
+  explicit SummariesAlone(bool wrong) : wrong_(wrong) {}
+  fla::BackendInfo info() const override { return {.name = "summaries_alone"}; }
+  fla::RecurrenceSummary kda_summary(const fla::KdaSummaryArgs& args) override {
+    fla::RecurrenceSummary summary = fla::original::kda_summary(args);
+    if (wrong_ && summary.P.defined()) summary.P.as<float>()[0] += 1;
+    return summary;
+  }
+
+ private:
+  bool wrong_;
+};
+
+TEST(ConformanceOfSummaries, CatchesAWrongTransition) {
+  for (const bool wrong : {false, true}) {
+    const auto backend = fla::register_backend("kda", std::make_unique<SummariesAlone>(wrong));
+    const conformance::Report report = conformance::run_check("kda", "summaries_alone", "summaries", {});
+    EXPECT_EQ(report.ok(), !wrong) << report.text();
+    EXPECT_GT(report.calls, 0);
   }
 }
 

@@ -29,6 +29,7 @@
 #include "tools/conformance/range_check.h"
 #include "tools/conformance/ring_check.h"
 #include "tools/conformance/searched_recurrence.h"
+#include "tools/conformance/summary_check.h"
 #include "tools/conformance/surrounded.h"
 
 namespace fla::conformance {
@@ -680,6 +681,7 @@ struct Checks {
       Check{"padding", check_padding},
       Check{"gradients", check_gradients<Args>},
       Check{"rings", check_rings<Args>},
+      Check{"summaries", check_summaries<Args>},
   };
 };
 
