@@ -102,7 +102,7 @@ TEST(ConformanceCommand, ChecksAPluginsBackendsAlone) {
     EXPECT_EQ(report.at("backend"), "acme");
     EXPECT_EQ(report.at("ok"), true) << report;
   }
-  EXPECT_EQ(checks, 22);
+  EXPECT_EQ(checks, 23);
 }
 
 TEST(ConformanceCommand, BackendThatTakesNothingHasShownNothing) {
@@ -113,7 +113,7 @@ TEST(ConformanceCommand, BackendThatTakesNothingHasShownNothing) {
       outcome.out,
       ::testing::HasSubstr("kda.shy random: 0 calls, 378 refused, 1 failures\n  took none of 378 calls\n"));
   EXPECT_THAT(outcome.out,
-              ::testing::ContainsRegex("kda.shy: FAILED 13 of 22 checks, 1 NOT SHOWN in full\n$"));
+              ::testing::ContainsRegex("kda.shy: FAILED 13 of 23 checks, 1 NOT SHOWN in full\n$"));
 }
 
 TEST(ConformanceCommand, WhatIsNotShownFailsUnlessItIsAllowed) {

@@ -43,7 +43,7 @@ class Template(OutsideTest):
         (listed,) = (each for each in every if each["path"] == str(plugin.resolve()))
         self.assertEqual((listed["name"], listed["state"], listed["ops"], listed["backends"]),
                          ("acme_fast", "loaded", ["kda"], ["kda.acme_fast"]))
-        self.assertIn("kda.acme_fast: passed 22 checks\n", output_of(FLA, "conformance", "--plugin", plugin))
+        self.assertIn("kda.acme_fast: passed 23 checks\n", output_of(FLA, "conformance", "--plugin", plugin))
 
         # Installed with fla it is found by itself. The prefix is shared: it goes there by another name for a while.
         output_of("cmake", "--install", project / "build", "--prefix", self.folder / "stage")
@@ -55,7 +55,7 @@ class Template(OutsideTest):
         project = self.make_plugin("-DBUILD_TESTING=OFF", op="gated_delta_rule")
         output_of("cmake", "--build", project / "build")
         checked = output_of(FLA, "conformance", "--plugin", project / "build/libacme_fast.so")
-        self.assertIn("gated_delta_rule.acme_fast: passed 22 checks\n", checked)
+        self.assertIn("gated_delta_rule.acme_fast: passed 23 checks\n", checked)
 
     def test_planted_error_fails_conformance_by_name(self):
         project = self.make_plugin("-DBUILD_TESTING=OFF")
