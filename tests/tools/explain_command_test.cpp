@@ -29,6 +29,26 @@ TEST(ExplainCommand, TakesEveryOpByItsShapeAlone) {
   }
 }
 
+TEST(ExplainCommand, TakesFunctionsThatHaveArgumentsOfTheirOwn) {
+  for (const std::string op : kOps) {
+    for (const std::string& function :
+         {op + "_summary", "replay_" + op, "fold_" + op, "chunk_" + op + "_backward"}) {
+      std::vector<std::string> words{"explain", op, "--function", function, "--dtype", "f16", "--json"};
+      words.insert(words.end(), {"--shape", "B=2,T=4,H=2,HV=4,K=32,V=16,L=16"});
+      // Its gates are either of tokens or of heads.
+      const bool has_rings = function == "replay_" + op || function == "fold_" + op;
+      if (op == "simple_gla" && has_rings) words.insert(words.end(), {"--with", "ring_g=f16"});
+      const Outcome outcome = fla(words);
+      ASSERT_EQ(outcome.code, 0) << op << ": " << outcome.err;
+      EXPECT_EQ(Json::parse(outcome.out).at("function"), function);
+    }
+  }
+  EXPECT_THAT(fla({"explain", "merge", "--shape", "C=3,N=2,HV=4,K=32,V=16"}).out,
+              HasSubstr("merge.merge -> original"));
+  EXPECT_EQ(fla({"explain", "kda", "--function", "replay_kda", "--shape", "T=4,H=2,K=32"}).err,
+            "fla: shape: expected a size of L, got none\n");
+}
+
 TEST(ExplainCommand, GivesTheOneOfTwoArgumentsThatIsNamed) {
   const Outcome outcome = fla({"explain", "simple_gla", "--shape", "T=64,H=2,K=32", "--with", "g_gamma"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;

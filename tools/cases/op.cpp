@@ -143,9 +143,11 @@ Op stage_op() {
 bool is_backward(const Op& op) { return op.title.ends_with("_backward"); }
 
 std::span<const Op> all_ops() {
-#define FLA_OP(NAME, ARGS)                              \
-  recurrence_op<ARGS>(), backward_op<ARGS::Backward>(), \
-      function_op<ARGS::Summary, &fla::NAME##_summary>(#NAME, #NAME "_summary", #NAME "." #NAME "_summary"),
+#define FLA_OP(NAME, ARGS)                                                                                   \
+  recurrence_op<ARGS>(), backward_op<ARGS::Backward>(),                                                      \
+      function_op<ARGS::Summary, &fla::NAME##_summary>(#NAME, #NAME "_summary", #NAME "." #NAME "_summary"), \
+      function_op<ARGS::Replay, &fla::replay_##NAME>(#NAME, "replay_" #NAME, #NAME ".replay_" #NAME),        \
+      function_op<ARGS::Fold, &fla::fold_##NAME>(#NAME, "fold_" #NAME, #NAME ".fold_" #NAME),
 #define FLA_LAYER_OP(NAME, ARGS) function_op<ARGS, &fla::NAME>(#NAME, #NAME, #NAME),
   static const std::array ops{
       FLA_RECURRENCE_OPS(FLA_OP) FLA_LAYER_OPS(FLA_LAYER_OP) FLA_STEP_OPS(FLA_LAYER_OP)
@@ -174,9 +176,15 @@ const Op& find_op(std::string_view title) {
   if (found != ops.end()) return *found;
   std::vector<std::string_view> titles;
   for (const Op& op : ops) {
-    if (!is_backward(op) && !op.title.ends_with("_summary")) titles.push_back(op.title);
+    if (op.title == op.name || op.name == "common") titles.push_back(op.title);
   }
   throw InvalidArgument("op", "expected one of " + joined(titles) + ", got '" + std::string(title) + "'");
+}
+
+const Op& find_op(std::string_view name, std::string_view function) {
+  const std::string title = std::string(name) + "." + std::string(function);
+  const auto found = std::ranges::find(all_ops(), title, &Op::title);
+  return found != all_ops().end() ? *found : find_op(name);
 }
 
 const Op* backward_of(const Op& op) {

@@ -35,6 +35,8 @@ struct Op {
 
 /// The op of that title. Throws InvalidArgument, naming those that there are.
 const Op& find_op(std::string_view title);
+/// The op of that name, or that function of it where it has arguments of its own.
+const Op& find_op(std::string_view name, std::string_view function);
 
 /// The backward function of an op, which has arguments of its own; null where it has none.
 const Op* backward_of(const Op& op);

@@ -54,7 +54,7 @@ ExitCode explain_file(const ExplainOptions& options) {
 }
 
 ExitCode explain_shape(const ExplainOptions& options) {
-  const cases::Op& op = cases::find_op(options.op);
+  const cases::Op& op = cases::find_op(options.op, options.function);
   std::vector<OptionalTensor> with;
   for (const std::string& word : options.with) with.push_back(parse_optional_tensor(word));
   const SyntheticCall call =
@@ -74,7 +74,7 @@ void add_explain(CLI::App& app, Action& chosen) {
   auto* shape = command->add_option(
       "--shape", options->shape,
       "the call's sizes: B=1,T=8192,H=32,HV=32,K=128,V=128; N=8: that many packed sequences, "
-      "P=64: slots of a pool of states; short_conv: D=4096,W=4");
+      "P=64: slots of a pool of states; short_conv: D=4096,W=4; merge: C=2; rings: L=16");
   in->excludes(shape);
   command->add_option("--dtype", options->dtype, "with --shape: f32, bf16 or f16")->needs(shape);
   command

@@ -19,7 +19,7 @@ std::int64_t& axis(AxisSizes& sizes, std::string_view name) {
   const auto found = std::ranges::find(kAxisNames, name);
   if (found == kAxisNames.end()) {
     throw InvalidArgument(
-        "shape", "expected sizes of B, T, H, HV, K, V, N, P, C, D and W, got '" + std::string(name) + "'");
+        "shape", "expected sizes of B, T, H, HV, K, V, N, P, C, D, W and L, got '" + std::string(name) + "'");
   }
   return sizes[static_cast<Axis>(found - kAxisNames.begin())];
 }
@@ -121,7 +121,6 @@ AxisSizes parse_shape(std::string_view text) {
     if (size >= 0) throw InvalidArgument("shape", "has " + std::string(name) + " twice");
     size = size_from(name, item.substr(equals + 1));
   }
-  expect_size(sizes, Axis::T);
   if (sizes[Axis::B] < 0) sizes[Axis::B] = 1;
   if (sizes[Axis::N] == 0 || (sizes[Axis::N] > 0 && sizes[Axis::B] != 1)) {
     throw InvalidArgument("shape", "expected B=1 and at least one sequence where N is given");
@@ -133,8 +132,7 @@ AxisSizes parse_shape(std::string_view text) {
 
 AxisSizes parse_recurrence_shape(std::string_view text) {
   const AxisSizes sizes = parse_shape(text);
-  expect_size(sizes, Axis::H);
-  expect_size(sizes, Axis::K);
+  for (const Axis axis : {Axis::T, Axis::H, Axis::K}) expect_size(sizes, axis);
   return sizes;
 }
 
@@ -173,6 +171,13 @@ SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, D
     argument.tensor(args) = TensorView(call.memory.back().data(), type, shape);
   };
 
+  // Rings are empty.
+  const auto place_zeros = [&](const Argument& argument) {
+    const std::vector<std::int64_t> shape = shape_of(argument.shape.first, sizes, argument.name);
+    call.memory.push_back(index_of(shape[0], DType::i64, [](std::int64_t) { return 0; }));
+    argument.tensor(args) = call.memory.back();
+  };
+
   // layer_idx and num_layers are 0 and 1 if left out.
   for (const auto& [name, value] : {std::pair{"layer_idx", 0}, {"num_layers", 1}}) {
     const Argument* argument = find_argument(op.arguments, name);
@@ -186,9 +191,16 @@ SyntheticCall make_synthetic_call(const cases::Op& op, const AxisSizes& given, D
       op.arguments, [&](const Argument& each) { return each.need == Need::either && named(each); });
   bool either = !one_named;
   for (const Argument& argument : op.arguments) {
-    if (argument.need == Need::required || (argument.need == Need::either && std::exchange(either, false)))
-      place(argument, dtype, device);
-    if (argument.kind == ArgumentKind::index && !argument.names_slots() && packed) place_index(argument, {});
+    if (argument.kind == ArgumentKind::index) {
+      if (argument.need == Need::required) {
+        place_zeros(argument);
+      } else if (!argument.names_slots() && packed) {
+        place_index(argument, {});
+      }
+    } else if (argument.need == Need::required ||
+               (argument.need == Need::either && std::exchange(either, false))) {
+      place(argument, argument.dtypes.contains(dtype) ? dtype : DType::f32, device);
+    }
   }
   for (const OptionalTensor& wanted : with) {
     const Argument* argument = find_argument(op.arguments, wanted.name);
