@@ -207,6 +207,8 @@ TEST(ConformanceOfLongCalls, AreMadeOfABackendThatTakesNoOthers) {
   const conformance::Report report = conformance::run_check("kda", "defective", "leftovers", {});
   EXPECT_EQ(report.failures, std::vector<std::string>{});
   EXPECT_GT(report.calls, 0);
+  EXPECT_EQ(conformance::run_check("kda", "defective", "golden", {.golden_dir = FLA_GOLDEN_DIR}).skipped,
+            "takes long calls alone, of which there are no golden cases");
 }
 
 /// Has gradients, of no call.

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "tools/conformance/searched_op.h"
 
 namespace fla::conformance {
+
+inline constexpr std::int64_t kLongCall =
+    1000;  ///< tokens of a call that a backend may take for its length alone
 
 /// The first call of every group of seeds that the target takes, of long ones where it takes no other: where
 /// a search begins.

@@ -9,8 +9,6 @@
 namespace fla::conformance {
 namespace {
 
-constexpr std::int64_t kLong = 1000;  ///< tokens of a call that a backend may take for them alone
-
 template <class Args>
 cases::CaseSpec<Args> spec_of(CallForm form) {
   const auto dtype_of = [&](std::string_view name) {
@@ -67,7 +65,7 @@ std::optional<cases::CaseSpec<Args>> NearestCall<Args>::operator()(const OpTarge
   for (const Spec& like : taken) {
     Spec spec = wanted;
     const auto takes = [&] { return target.ask(cases::make_case(spec).args).takes(); };
-    if (like.T >= kLong) {
+    if (like.T >= kLongCall) {
       lengthen(spec, like.T);
       if (takes()) return spec;
     }

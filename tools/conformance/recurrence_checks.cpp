@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "fla/core/errors.h"
@@ -158,6 +159,16 @@ struct Checks {
     expect_some_calls(report, options);
   }
 
+  static bool takes_long_calls_alone(const Report& report, const Options& options) {
+    std::vector<CallForm> taken;
+    for (const std::string_view function : Subject::kFunctions) {
+      const Target target{std::string(function), report.backend, options.device, false};
+      std::ranges::copy(taken_seeds(searched_recurrence<Args>(), target), std::back_inserter(taken));
+    }
+    return !taken.empty() &&
+           std::ranges::all_of(taken, [](CallForm form) { return form[Axis::T] >= kLongCall; });
+  }
+
   static void check_golden(Report& report, const Options& options) {
     if (options.golden_dir.empty()) {
       report.not_shown.emplace_back("no golden cases were given");
@@ -176,6 +187,8 @@ struct Checks {
     }
     if (report.calls > 0) return;
     report.skipped = excuse(report, options);
+    if (report.skipped.empty() && takes_long_calls_alone(report, options))
+      report.skipped = "takes long calls alone, of which there are no golden cases";
     if (report.skipped.empty()) report.not_shown.emplace_back("takes none of the golden cases");
   }
 

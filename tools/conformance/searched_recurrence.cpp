@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "fla/ops/ops.h"
 #include "tools/cases/accuracy.h"
@@ -101,12 +100,13 @@ class SearchedRecurrence final : public SearchedOp {
     return groups;
   }
 
-  /// In two dtypes and with all that a model leaves to the kernel.
+  /// In two dtypes, with all that a model leaves to the kernel, and with tokens for several long sequences.
   std::vector<std::vector<CallForm>> long_seeds() const override {
-    std::vector<std::vector<CallForm>> groups;
-    for (const auto& [dtype, kind] : {std::pair{DType::f32, 0}, {DType::bf16, 0}, {DType::bf16, 2}})
-      groups.push_back({seed(2048, 32, 32, dtype, dtype, kind), seed(4096, 64, 64, dtype, dtype, kind)});
-    return groups;
+    constexpr std::int64_t kLong = 2048;
+    const auto group = [&](std::int64_t T, DType dtype, int kind) {
+      return std::vector{seed(T, 16, 16, dtype, dtype, kind), seed(T, 64, 64, dtype, dtype, kind)};
+    };
+    return {group(kLong, DType::f32, 0), group(kLong, DType::bf16, 2), group(5 * kLong, DType::bf16, 0)};
   }
 
   std::vector<float> numbers(const Argument& argument) const override {
