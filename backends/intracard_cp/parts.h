@@ -10,9 +10,9 @@
 /// A call of the original chunked kernels in parts that run side by side. What tokens do to a state is an
 /// affine map, S_out = P S_in + R, whatever the state is. So
 ///
-///     1  P and R of all parts but the last of each sequence   all parts at once
-///     2  S <- P S + R, part after part                        a state before each part; products of [K, K]
-///     alone 3  outputs, and the state behind the last part          all parts at once, each from its state
+///     1  P and R of every part but a sequence's last   all parts at once
+///     2  S <- P S + R, the state before each part      part after part
+///     3  outputs, and the last part's final state      all parts at once, each from its S
 ///
 /// 1 and 3 are the kernels that the call would run without this, on packed sequences. What they share of a
 /// chunk is computed once.

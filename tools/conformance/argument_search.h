@@ -8,8 +8,8 @@
 
 namespace fla::conformance {
 
-inline constexpr std::int64_t kLongCall =
-    1000;  ///< tokens of a call that a backend may take for its length alone
+/// Tokens of a call that a backend may take for its length alone.
+inline constexpr std::int64_t kLongCall = 1000;
 
 /// The first call of every group of seeds that the target takes, of long ones where it takes no other: where
 /// a search begins.

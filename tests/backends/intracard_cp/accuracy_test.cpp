@@ -31,7 +31,7 @@ class IntracardCpNumbers : public fla_test::IntracardCpTest {
   static fla::RecurrenceResult result_of(const Args& host, DeviceIndices indices) {
     const fla::ScopedPolicy required({.require = {{std::string(Args::kOp.name), "intracard_cp"}}});
     DeviceCall call(host, kGpu, indices);
-    const fla::RecurrenceResult result = call.bring_back(Functions<Args>::chunk(call.args()));
+    fla::RecurrenceResult result = call.bring_back(Functions<Args>::chunk(call.args()));
     EXPECT_EQ(call.damage(), "");
     return result;
   }
