@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kCutThreads)
 __global__ void __launch_bounds__(cuda::kMergeThreads)
     carry(const __grid_constant__ RecurrenceCall call, const Cut cut, const States states,
           const States transitions) {
-  __shared__ float memory[cuda::kMostMergedKeys][cuda::kMergeValues];
+  __shared__ cuda::MergeMemory memory;
   const int blocks = (call.V + cuda::kMergeValues - 1) / cuda::kMergeValues;
   const int head = static_cast<int>(blockIdx.x / blocks % call.HV);
   const std::int64_t n = blockIdx.x / blocks / call.HV;

@@ -6,7 +6,7 @@ namespace fla::cuda {
 namespace {
 
 __global__ void __launch_bounds__(kMergeThreads) merge(const __grid_constant__ MergeCall call) {
-  __shared__ float memory[kMostMergedKeys][kMergeValues];
+  __shared__ MergeMemory memory;
   const int blocks = (call.V + kMergeValues - 1) / kMergeValues;
   const int head = static_cast<int>(blockIdx.x / blocks % call.HV);
   const std::int64_t n = blockIdx.x / blocks / call.HV;

@@ -8,6 +8,7 @@ namespace fla::cuda {
 
 inline constexpr int kMergeValues = 16, kMergeThreads = 256, kMergeRows = kMergeThreads / kMergeValues;
 inline constexpr int kMostMergedKeys = 256, kMergeRowsEach = kMostMergedKeys / kMergeRows;
+inline constexpr int kMergeColumns = 16;  ///< of P at once
 
 /// P of one head.
 struct Transition {
@@ -16,13 +17,21 @@ struct Transition {
   bool diagonal;
 };
 
-struct MergedState {
-  float (&state)[kMostMergedKeys][kMergeValues];  ///< in shared memory
-  const int K, column, first, value;              ///< value: of the head
-  const bool there;                               ///< whether the head has that value
+/// Shared memory of a block.
+struct MergeMemory {
+  float state[kMostMergedKeys][kMergeValues];
+  float P[kMostMergedKeys][kMergeColumns + 1];  ///< apart, so that two rows are never in one bank
+};
 
-  __device__ MergedState(float (&memory)[kMostMergedKeys][kMergeValues], int keys, int values, int block)
-      : state(memory),
+struct MergedState {
+  float (&state)[kMostMergedKeys][kMergeValues];
+  float (&columns)[kMostMergedKeys][kMergeColumns + 1];
+  const int K, column, first, value;  ///< value: of the head
+  const bool there;                   ///< whether the head has that value
+
+  __device__ MergedState(MergeMemory& memory, int keys, int values, int block)
+      : state(memory.state),
+        columns(memory.P),
         K(keys),
         column(static_cast<int>(threadIdx.x) % kMergeValues),
         first(static_cast<int>(threadIdx.x) / kMergeValues),
@@ -54,19 +63,47 @@ struct MergedState {
       rows([&](int r, int i) { product[r] = by.P[i * by.row] * state[i][column]; });
       return;
     }
+    float coming[kMergeRowsEach];
+    fetch(by, 0, coming);
 #pragma unroll
     for (int r = 0; r < kMergeRowsEach; ++r) product[r] = 0;
-    __syncthreads();  // all of the state is there
-#pragma unroll 4
-    for (int j = 0; j < K; ++j) {
-      const float x = state[j][column];
-      rows([&](int r, int i) { product[r] += by.P[i * by.row + j * by.column] * x; });
+    for (int from = 0; from < K; from += kMergeColumns) {
+      __syncthreads();  // all of the state is there, and the columns before have been read
+      put(by, coming);
+      __syncthreads();
+      if (from + kMergeColumns < K) fetch(by, from + kMergeColumns, coming);
+      for (int j = 0; j < min(kMergeColumns, K - from); ++j) {
+        const float x = state[from + j][column];
+        rows([&](int r, int i) { product[r] += columns[i][j] * x; });
+      }
     }
-    __syncthreads();  // it has been read
+    __syncthreads();  // the state has been read
   }
 
   __device__ void replace(const float (&by)[kMergeRowsEach]) {
     rows([&](int r, int i) { state[i][column] = by[r]; });
+  }
+
+ private:
+  /// body(r, row, column) for each of the thread's elements of some columns of P: neighbouring threads have
+  /// neighbours in memory.
+  template <class Body>
+  __device__ void elements(const Transition& of, Body&& body) const {
+#pragma unroll
+    for (int r = 0; r < kMergeRowsEach; ++r) {
+      const int i = static_cast<int>(threadIdx.x) + r * kMergeThreads;
+      const bool by_rows = of.column == 1;
+      const int row = by_rows ? i / kMergeColumns : i % K, at = by_rows ? i % kMergeColumns : i / K;
+      if (i < K * kMergeColumns) body(r, row, at);
+    }
+  }
+  __device__ void fetch(const Transition& of, int from, float (&to)[kMergeRowsEach]) const {
+    elements(of, [&](int r, int row, int at) {
+      to[r] = from + at < K ? of.P[row * of.row + (from + at) * of.column] : 0;
+    });
+  }
+  __device__ void put(const Transition& of, const float (&from)[kMergeRowsEach]) const {
+    elements(of, [&](int r, int row, int at) { columns[row][at] = from[r]; });
   }
 };
 
