@@ -13,7 +13,7 @@ namespace fla::intracard_cp {
 inline constexpr std::int64_t kBlockValues = 32;     ///< of a block of the original kernels
 inline constexpr std::int64_t kLeastParts = 4;       ///< with fewer, three passes take as long as one
 inline constexpr std::int64_t kMostParts = 48;       ///< with more, going from part to part takes longest
-inline constexpr std::int64_t kLeastTokens = 2048;   ///< of a sequence
+inline constexpr std::int64_t kLeastTokens = 16384;  ///< of a sequence, unless the environment says otherwise
 inline constexpr std::int64_t kLeastPart = 256;      ///< tokens
 inline constexpr std::int64_t kTokensMultiple = 64;  ///< parts are multiples of so many tokens
 

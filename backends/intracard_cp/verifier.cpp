@@ -12,24 +12,24 @@ Verdict verify_batches(const char* name, const TensorView& rows) {
   return accept();
 }
 
-Verdict verify_sizes(const recurrence::Arguments& args, const CudaDevice& device) {
+Verdict verify_sizes(const recurrence::Arguments& args, const CudaDevice& device, std::int64_t least_tokens) {
   const Sizes sizes = sizes_of(args);
   const std::int64_t most = room_for(sizes, device.multiprocessors) / kLeastParts;
   FLA_REFUSE_IF(sizes.N * sizes.blocks > most,
                 "requires at most {} blocks of 32 values in all heads of all sequences, got {}", most,
                 sizes.N * sizes.blocks);
-  FLA_REFUSE_IF(sizes.N == 0 || sizes.tokens / sizes.N < kLeastTokens,
-                "requires {} tokens a sequence, got {} in {} sequences", kLeastTokens, sizes.tokens, sizes.N);
+  FLA_REFUSE_IF(sizes.N == 0 || sizes.tokens / sizes.N < least_tokens,
+                "requires {} tokens a sequence, got {} in {} sequences", least_tokens, sizes.tokens, sizes.N);
   return accept();
 }
 
 }  // namespace
 
-Verdict verify(const recurrence::Arguments& args, const CudaDevice* device) {
+Verdict verify(const recurrence::Arguments& args, const CudaDevice* device, std::int64_t least_tokens) {
   FLA_VERIFY(cuda::verify_device(args, device, kDevices));
   FLA_REFUSE_IF(args.checkpoint_every.has_value(), "requires a call without checkpoints");
   FLA_REFUSE_IF(args.normalize, "requires a call without normalize, whose sums go beyond the state");
-  FLA_VERIFY(verify_sizes(args, *device));
+  FLA_VERIFY(verify_sizes(args, *device, least_tokens));
   FLA_VERIFY(verify_batches("q", args.q));
   FLA_VERIFY(verify_batches("k", args.k));
   FLA_VERIFY(verify_batches("v", args.v));

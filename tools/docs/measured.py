@@ -8,7 +8,7 @@ from results import commit, quoted, rows, value
 ROOT = Path(__file__).resolve().parent.parent.parent
 FLASH, CUDA, FAMILY, BACKWARD = "flash_kda_h200.txt", "cuda_h200.txt", "family_h200.txt", "backward_h200.txt"
 CPU, XEON, PYTHON, TILELANG = "cpu_neoverse_v1.txt", "cpu_xeon_avx.txt", "python_neoverse_v1.txt", "tilelang_h200.txt"
-NUMERICS, PEERS, WHEEL = "numerics_neoverse_v1.txt", "peers.txt", "wheel_aarch64.txt"
+NUMERICS, PEERS, WHEEL, RANKS = "numerics_neoverse_v1.txt", "peers.txt", "wheel_aarch64.txt", "ranks_h200.txt"
 PREFILL_PEERS = ["cuDNN", "FlashKDA", "flash-linear-attention"]
 TILELANG_FAMILY = "commit 2343c7d"  # the part of FAMILY with tilelang
 FLASH_FAMILY = "Packets carried by a warp a place"  # and that with the prefill of the flash_ backends

@@ -124,7 +124,18 @@ def peers_errors():
     return markdown(heading, [[row[name] for name in heading] for row in rows(measured.PEERS, heading)])
 
 
+def parts_of_a_rank():
+    heading = ["parts", "tokens a part", "forward, ms", "of one part", "backward, ms", "of one part 2", "bytes given away each way"]
+    return markdown([name.removesuffix(" 2") for name in heading], [[row[name] for name in heading] for row in rows(measured.RANKS, heading)])
+
+
+def many_ranks():
+    heading = ["ranks", "tokens", "gathered, MB", "exchange, ms", "forward, ms", "with backward, ms",
+               "all-to-all, ms", "heads: forward, ms", "heads: with backward, ms"]
+    return markdown(heading, [[row[name] for name in heading] for row in rows(measured.RANKS, heading)])
+
+
 def tables():
     """By name, what makes the text of a generated block."""
     return {"ops": ops, "prefill": prefill, "decode": decode, "training": training, "cpu": cpu, "errors": errors, "gpu errors": gpu_errors,
-            "bars": bars, "peers' errors": peers_errors}
+            "bars": bars, "peers' errors": peers_errors, "parts of a rank": parts_of_a_rank, "many ranks": many_ranks}

@@ -13,6 +13,7 @@ using fla::intracard_cp::cut_of;
 using fla::intracard_cp::verify;
 using fla_test::LongCall;
 
+constexpr std::int64_t kTokens = 2048;  // of a sequence
 const CudaDevice kHopper{.name = "NVIDIA H200", .major = 9, .minor = 0, .multiprocessors = 132};
 
 class IntracardCpVerifierRefuses : public testing::TestWithParam<fla_test::Refusal> {};
@@ -21,7 +22,7 @@ TEST_P(IntracardCpVerifierRefuses, WithItsReason) {
   LongCall call;
   GetParam().spoil(call);
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
-  EXPECT_EQ(verify(call.args, &kHopper).reason(), GetParam().reason);
+  EXPECT_EQ(verify(call.args, &kHopper, kTokens).reason(), GetParam().reason);
 }
 
 INSTANTIATE_TEST_SUITE_P(Branches, IntracardCpVerifierRefuses,
@@ -34,7 +35,7 @@ TEST_P(IntracardCpVerifierTakes, WhatTheKernelsTake) {
   LongCall call;
   GetParam().change(call);
   EXPECT_NO_THROW(fla::validate_arguments(call.args));
-  EXPECT_EQ(verify(call.args, &kHopper).reason(), "");
+  EXPECT_EQ(verify(call.args, &kHopper, kTokens).reason(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, IntracardCpVerifierTakes, testing::ValuesIn(fla_test::long_calls()),
@@ -43,26 +44,26 @@ INSTANTIATE_TEST_SUITE_P(Calls, IntracardCpVerifierTakes, testing::ValuesIn(fla_
 TEST(IntracardCpVerifier, RefusesWhatOtherOpsHave) {
   fla_test::NormalizedCall normalized;
   EXPECT_NO_THROW(fla::validate_arguments(normalized.args));
-  EXPECT_EQ(verify(normalized.args, &kHopper).reason(), fla_test::NormalizedCall::kReason);
+  EXPECT_EQ(verify(normalized.args, &kHopper, kTokens).reason(), fla_test::NormalizedCall::kReason);
   normalized.args.normalize = false;
-  EXPECT_EQ(verify(normalized.args, &kHopper).reason(), "");
+  EXPECT_EQ(verify(normalized.args, &kHopper, kTokens).reason(), "");
   const fla_test::PairCall a(&fla::DplrDeltaRuleArgs::a), b(&fla::DplrDeltaRuleArgs::b);
-  EXPECT_EQ(verify(a.args, &kHopper).reason(), fla_test::PairCall::reason("a"));
-  EXPECT_EQ(verify(b.args, &kHopper).reason(), fla_test::PairCall::reason("b"));
+  EXPECT_EQ(verify(a.args, &kHopper, kTokens).reason(), fla_test::PairCall::reason("a"));
+  EXPECT_EQ(verify(b.args, &kHopper, kTokens).reason(), fla_test::PairCall::reason("b"));
 }
 
 TEST(IntracardCpVerifier, RefusesAGpuThatIsNotThere) {
   LongCall call;
   call.put_on({fla::DeviceType::cuda, 7});
-  EXPECT_EQ(verify(call.args, nullptr).reason(), "requires a GPU that is there, got cuda:7");
+  EXPECT_EQ(verify(call.args, nullptr, kTokens).reason(), "requires a GPU that is there, got cuda:7");
 }
 
 TEST(IntracardCpVerifier, RefusesOlderGpusAndTakesNewerOnes) {
   const LongCall call;
   const CudaDevice turing{.name = "Tesla T4", .major = 7, .minor = 5, .multiprocessors = 132};
   const CudaDevice blackwell{.name = "NVIDIA B200", .major = 10, .minor = 0, .multiprocessors = 148};
-  EXPECT_EQ(verify(call.args, &turing).reason(), "requires compute capability 8.0, got 7.5");
-  EXPECT_EQ(verify(call.args, &blackwell).reason(), "");
+  EXPECT_EQ(verify(call.args, &turing, kTokens).reason(), "requires compute capability 8.0, got 7.5");
+  EXPECT_EQ(verify(call.args, &blackwell, kTokens).reason(), "");
 }
 
 /// Parts follow from the processors; short sequences have fewer, a few heads no more than pays.
@@ -87,7 +88,7 @@ TEST(IntracardCpCut, KnowsHowManyBlocksRunTogether) {
                                        .g = tensors.tensor({1, 4096, HV}),
                                        .beta = tensors.tensor({1, 4096, HV})};
     EXPECT_NO_THROW(fla::validate_arguments(args));
-    return verify(args, &kHopper).reason();
+    return verify(args, &kHopper, kTokens).reason();
   };
   EXPECT_EQ(reason(8), "");
   EXPECT_EQ(reason(9), "requires at most 33 blocks of 32 values in all heads of all sequences, got 36");
