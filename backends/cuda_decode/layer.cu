@@ -9,9 +9,7 @@
 /// else reads or writes those channels of the convolution's pool. Of each value head, with a barrier between
 /// the rows:
 ///
-///     channels  a thread takes a channel of q, k, v or the gate: a convolution, or a decay; the state is
-///     sent
-///               for meanwhile
+///     channels  a thread takes a channel of q, k, v or the gate: a convolution, or a decay; the state comes
 ///     vectors   a thread takes a channel of q, k and the gate together: what meets the state, and sums
 ///     sums      over S, for u and o
 ///     values    a thread takes a value: u and o, and the sum of o's squares
