@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "fla/core/export.h"
@@ -22,10 +23,8 @@ decltype(auto) with_recurrence(const Arguments& args, const Between& between, Bo
   const std::int64_t D = args.x.size(2), keys = sizes.H * sizes.K;
   const auto element = static_cast<std::int64_t>(size_of(args.x.dtype()));
   const auto heads = [&](std::int64_t begin, std::int64_t count, std::int64_t channels) {
-    // Without memory the view's address means nothing, but it is there.
-    const auto at =
-        reinterpret_cast<std::uintptr_t>(between.qkv) + static_cast<std::uintptr_t>(begin * element);
-    return TensorView(reinterpret_cast<const void*>(at), args.x.dtype(),
+    auto* const at = static_cast<const std::byte*>(between.qkv);
+    return TensorView(at == nullptr ? at : at + begin * element, args.x.dtype(),
                       std::array{sizes.B, std::int64_t{1}, count, channels},
                       std::array{D, D, channels, std::int64_t{1}}, args.x.device());
   };
