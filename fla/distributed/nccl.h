@@ -27,7 +27,7 @@ struct NcclOptions {
 ///
 /// A thread of the transport watches the communicator's asynchronous errors and the time limit. When one is
 /// found the communicator is aborted (ncclCommAbort), so that streams go on: whoever waits for one is not
-/// held up for ever, and results of the exchange hold anything. Every later call throws BackendError, and so
+/// held up for ever. Results of the exchange are undefined then. Every later call throws BackendError, and so
 /// does Context::synchronize, with which results are waited for. NCCL has freed the communicator then: it
 /// must be neither used nor destroyed. The exchanges of graphs are watched for errors, and for the time limit
 /// inside of Context::synchronize, where it begins with the call.
